@@ -25,18 +25,35 @@ const T* Operand(const void* const* operands, int number) {
 
 constexpr int kLanes = 32;
 
+// Integers wrap around.
 struct Sum {
-  static float Start(float) { return 0; }
-  static int32_t Start(int32_t) { return 0; }
-  static float Both(float a, float b) { return a + b; }
-  static int32_t Both(int32_t a, int32_t b) { return int32_t(uint32_t(a) + uint32_t(b)); }
+  template <typename T>
+  static T Start(T) {
+    return 0;
+  }
+  template <typename T>
+  static T Both(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return T(uint64_t(a) + uint64_t(b));
+    } else {
+      return a + b;
+    }
+  }
 };
 
 struct Product {
-  static float Start(float) { return 1; }
-  static int32_t Start(int32_t) { return 1; }
-  static float Both(float a, float b) { return a * b; }
-  static int32_t Both(int32_t a, int32_t b) { return int32_t(uint32_t(a) * uint32_t(b)); }
+  template <typename T>
+  static T Start(T) {
+    return 1;
+  }
+  template <typename T>
+  static T Both(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return T(uint64_t(a) * uint64_t(b));
+    } else {
+      return a * b;
+    }
+  }
 };
 
 template <typename T, typename Operation>
@@ -124,18 +141,20 @@ void ArgExtreme(const void* const* operands, const ptrdiff_t* numbers, void* res
 }
 
 // Numbers: as for reductions, and whether from the end.
-template <typename T>
-void CumulativeSum(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
+template <typename T, typename Operation>
+void Cumulative(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
   FlushDenormals flush;
   const T* x = Operand<T>(operands, 0);
   T* out = static_cast<T*>(result);
   const ptrdiff_t outer = numbers[0], size = numbers[1], inner = numbers[2];
   const ptrdiff_t step = numbers[3] ? -inner : inner, first = numbers[3] ? (size - 1) * inner : 0;
   for (ptrdiff_t o = 0; o < outer; ++o, x += size * inner, out += size * inner) {
-    for (ptrdiff_t j = 0; j < inner; ++j) {
-      T sum = T(-0.0);  // added to -0, it gives that
-      for (ptrdiff_t i = 0, at = first + j; i < size; ++i, at += step) {
-        out[at] = sum = Sum::Both(sum, x[at]);
+    for (ptrdiff_t j = 0; j < inner && size > 0; ++j) {
+      T total = x[first + j];
+      if constexpr (std::is_same_v<Operation, Sum>) total = Sum::Both(T(-0.0), total);
+      out[first + j] = total = FlushedNumber(total);
+      for (ptrdiff_t i = 1, at = first + j + step; i < size; ++i, at += step) {
+        out[at] = total = FlushedNumber(Operation::Both(total, x[at]));
       }
     }
   }
@@ -201,10 +220,11 @@ template <typename From, typename To>
 To Converted(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != 0;
-  } else if constexpr (std::is_same_v<From, float>) {
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    using Limits = std::numeric_limits<To>;
     if (x != x) return 0;
-    if (x >= 0x1p31f) return std::numeric_limits<To>::max();
-    if (x <= -0x1p31f) return std::numeric_limits<To>::min();
+    if (x >= From(Limits::max())) return Limits::max();
+    if (x <= From(Limits::min())) return Limits::min();
     return To(x);
   } else {
     return To(x);
@@ -218,103 +238,104 @@ void ConvertTo(const void* const* operands, void* result, ptrdiff_t count) {
   for (ptrdiff_t i = 0; i < count; ++i) out[i] = Converted<From, To>(x[i]);
 }
 
-// The number: 0 to float32, 1 to int32, 2 to bool.
+// The number: which of the dtypes of `_DTYPES` to convert to.
 template <typename From>
 void Convert(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t count) {
   FlushDenormals flush;
+  switch (numbers[0]) {
+    case 0:
+      return ConvertTo<From, float>(operands, result, count);
+    case 1:
+      return ConvertTo<From, int32_t>(operands, result, count);
+    case 2:
+      return ConvertTo<From, bool>(operands, result, count);
+    case 3:
+      return ConvertTo<From, uint32_t>(operands, result, count);
+    case 4:
+      return ConvertTo<From, double>(operands, result, count);
+    default:
+      return ConvertTo<From, int64_t>(operands, result, count);
+  }
+}
+
+// The number: 0 away from zero, 1 to even, of what is halfway.
+template <typename T>
+void Round(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t count) {
+  FlushDenormals flush;
+  const T* x = Operand<T>(operands, 0);
+  T* out = static_cast<T*>(result);
   if (numbers[0] == 0) {
-    ConvertTo<From, float>(operands, result, count);
-  } else if (numbers[0] == 1) {
-    ConvertTo<From, int32_t>(operands, result, count);
+    for (ptrdiff_t i = 0; i < count; ++i) out[i] = std::round(x[i]);
   } else {
-    ConvertTo<From, bool>(operands, result, count);
+    for (ptrdiff_t i = 0; i < count; ++i) out[i] = std::nearbyint(x[i]);
   }
 }
 
 // The number: the exponent.
+template <typename T>
 void IntegerPower(const void* const* operands, const ptrdiff_t* numbers, void* result,
                   ptrdiff_t count) {
   FlushDenormals flush;
-  const float* x = Operand<float>(operands, 0);
-  float* out = static_cast<float*>(result);
-  std::fill_n(out, count, 1.0f);
+  const T* x = Operand<T>(operands, 0);
+  T* out = static_cast<T*>(result);
+  std::fill_n(out, count, T(1));
   const ptrdiff_t power = numbers[0] < 0 ? -numbers[0] : numbers[0];
   for (int bit = 62; bit >= 0; --bit) {
     if (power >> bit == 0) continue;
     const bool more = power >> bit & 1;
     for (ptrdiff_t i = 0; i < count; ++i) out[i] *= more ? out[i] * x[i] : out[i];
   }
-  for (ptrdiff_t i = 0; i < count && numbers[0] < 0; ++i) out[i] = 1 / out[i];
+  for (ptrdiff_t i = 0; i < count && numbers[0] < 0; ++i) out[i] = T(1) / out[i];
 }
 
-// Numbers: matrices, and their rows and columns.
-void Transpose(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
-  const uint32_t* x = Operand<uint32_t>(operands, 0);
-  uint32_t* out = static_cast<uint32_t*>(result);
-  for (ptrdiff_t b = 0; b < numbers[0]; ++b, x += numbers[1] * numbers[2]) {
-    for (ptrdiff_t j = 0; j < numbers[2]; ++j) {
-      for (ptrdiff_t i = 0; i < numbers[1]; ++i) *out++ = x[i * numbers[2] + j];
-    }
-  }
-}
-
-// Numbers: rows, and elements of each. Indices out of bounds are moved into bounds.
-void TakeRows(const void* const* operands, const ptrdiff_t* numbers, void* result,
-              ptrdiff_t count) {
-  const uint32_t* x = Operand<uint32_t>(operands, 0);
-  const int32_t* indices = Operand<int32_t>(operands, 1);
-  uint32_t* out = static_cast<uint32_t*>(result);
-  const ptrdiff_t last = numbers[0] - 1, size = numbers[1];
-  for (ptrdiff_t i = 0; i < count / size; ++i) {
-    const ptrdiff_t row = std::clamp<ptrdiff_t>(indices[i], 0, last);
-    if (size == 1) {
-      out[i] = x[row];
-    } else {
-      std::memcpy(out + i * size, x + row * size, size * sizeof(*x));
-    }
-  }
-}
-
-// The number: how many are added. Those whose index is out of bounds are not.
+// Numbers: rows that are added, and elements of each. Those whose index is out of bounds are not.
+template <typename T>
 void AddAtIndices(const void* const* operands, const ptrdiff_t* numbers, void* result,
                   ptrdiff_t count) {
   FlushDenormals flush;
   const int32_t* indices = Operand<int32_t>(operands, 1);
-  const float* added = Operand<float>(operands, 2);
-  float* out = static_cast<float*>(result);
-  std::copy_n(Operand<float>(operands, 0), count, out);
-  for (ptrdiff_t i = 0; i < numbers[0]; ++i) {
-    if (indices[i] >= 0 && indices[i] < count) out[indices[i]] += added[i];
+  const T* added = Operand<T>(operands, 2);
+  T* out = static_cast<T*>(result);
+  const ptrdiff_t size = numbers[1];
+  std::copy_n(Operand<T>(operands, 0), count, out);
+  for (ptrdiff_t i = 0; i < numbers[0]; ++i, added += size) {
+    const ptrdiff_t place = indices[i] * size;
+    if (indices[i] < 0 || place >= count) continue;
+    for (ptrdiff_t j = 0; j < size; ++j) out[place + j] = Sum::Both(out[place + j], added[j]);
   }
 }
 
+#define DOVETAIL_FOR_NUMBERS(T, dtype)                                                       \
+  {"reduce_sum", dtype, Reduce<T, Sum>, kMost}, {"reduce_prod", dtype, Reduce<T, Product>, kMost}, \
+      {"reduce_max", dtype, Reduce<T, ExtremeOf<true>>, kMost},                              \
+      {"reduce_min", dtype, Reduce<T, ExtremeOf<false>>, kMost},                             \
+      {"argmax", dtype, ArgExtreme<T, true>, kMany},                                         \
+      {"argmin", dtype, ArgExtreme<T, false>, kMany},                                        \
+      {"cumsum", dtype, Cumulative<T, Sum>, kSome},                                          \
+      {"cumprod", dtype, Cumulative<T, Product>, kSome},                                     \
+      {"cummax", dtype, Cumulative<T, ExtremeOf<true>>, kSome},                              \
+      {"cummin", dtype, Cumulative<T, ExtremeOf<false>>, kSome},                             \
+      {"convert_element_type", dtype, Convert<T>, kMany},                                    \
+      {"scatter-add", dtype, AddAtIndices<T>, kSome}
+#define DOVETAIL_FOR_FLOATS(T, dtype)                                    \
+  {"reduce_max_of_numbers", dtype, Reduce<T, ExtremeOf<true>>, kMost},   \
+      {"integer_pow", dtype, IntegerPower<T>, kMany}, {"round", dtype, Round<T>, kMany}
+
 const HostEntry kEntries[] = {
-    {"reduce_sum", "float32", Reduce<float, Sum>, kMost},
-    {"reduce_sum", "int32", Reduce<int32_t, Sum>, kMost},
-    {"reduce_prod", "float32", Reduce<float, Product>, kMost},
-    {"reduce_prod", "int32", Reduce<int32_t, Product>, kMost},
-    {"reduce_max", "float32", Reduce<float, ExtremeOf<true>>, kMost},
-    {"reduce_max", "int32", Reduce<int32_t, ExtremeOf<true>>, kMost},
-    {"reduce_max_of_numbers", "float32", Reduce<float, ExtremeOf<true>>, kMost},
-    {"reduce_min", "float32", Reduce<float, ExtremeOf<false>>, kMost},
-    {"reduce_min", "int32", Reduce<int32_t, ExtremeOf<false>>, kMost},
+    DOVETAIL_FOR_NUMBERS(float, "float32"),
+    DOVETAIL_FOR_NUMBERS(int32_t, "int32"),
+    DOVETAIL_FOR_NUMBERS(double, "float64"),
+    DOVETAIL_FOR_NUMBERS(int64_t, "int64"),
+    DOVETAIL_FOR_FLOATS(float, "float32"),
+    DOVETAIL_FOR_FLOATS(double, "float64"),
     {"reduce_and", "bool", ReduceTruths<true>, kMost},
     {"reduce_or", "bool", ReduceTruths<false>, kMost},
-    {"argmax", "float32", ArgExtreme<float, true>, kMany},
-    {"argmax", "int32", ArgExtreme<int32_t, true>, kMany},
-    {"argmin", "float32", ArgExtreme<float, false>, kMany},
-    {"argmin", "int32", ArgExtreme<int32_t, false>, kMany},
-    {"cumsum", "float32", CumulativeSum<float>, kSome},
-    {"cumsum", "int32", CumulativeSum<int32_t>, kSome},
     {"dot_general", "float32", Products, kMost},
-    {"convert_element_type", "float32", Convert<float>, kMany},
-    {"convert_element_type", "int32", Convert<int32_t>, kMany},
     {"convert_element_type", "bool", Convert<bool>, kMany},
-    {"integer_pow", "float32", IntegerPower, kMany},
-    {"transpose", "float32", Transpose, kSome},
-    {"gather", "int32", TakeRows, kSome},
-    {"scatter-add", "float32", AddAtIndices, kSome},
+    {"convert_element_type", "uint32", Convert<uint32_t>, kMany},
 };
+#undef DOVETAIL_FOR_NUMBERS
+#undef DOVETAIL_FOR_FLOATS
 
 }  // namespace
 

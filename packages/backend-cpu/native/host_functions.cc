@@ -126,6 +126,19 @@ DOVETAIL_UNARY(Sign, x > 0 ? T(1) : x < 0 ? T(-1) : x);
 DOVETAIL_UNARY(SquareRoot, std::sqrt(x));
 DOVETAIL_UNARY(Square, x * x);
 DOVETAIL_UNARY(OneMinusSquare, 1 - x * x);
+DOVETAIL_UNARY(ArcCosine, T(std::acos(double(x))));
+DOVETAIL_UNARY(ArcSine, T(std::asin(double(x))));
+DOVETAIL_UNARY(ArcTangent, T(std::atan(double(x))));
+DOVETAIL_UNARY(HyperbolicCosine, T(std::cosh(double(x))));
+DOVETAIL_UNARY(HyperbolicSine, T(std::sinh(double(x))));
+DOVETAIL_UNARY(InverseOfCosh, T(std::acosh(double(x))));
+DOVETAIL_UNARY(InverseOfSinh, T(std::asinh(double(x))));
+DOVETAIL_UNARY(InverseOfTanh, T(std::atanh(double(x))));
+DOVETAIL_UNARY(CubeRoot, T(std::cbrt(double(x))));
+DOVETAIL_UNARY(PowerOfTwo, T(std::exp2(double(x))));
+DOVETAIL_UNARY(LogarithmToTwo, T(std::log2(double(x))));
+DOVETAIL_UNARY(Erf, T(std::erf(double(x))));
+DOVETAIL_UNARY(Erfc, T(std::erfc(double(x))));
 DOVETAIL_UNARY(IsFinite, std::fabs(x) <= std::numeric_limits<T>::max());
 #undef DOVETAIL_UNARY
 
@@ -146,7 +159,109 @@ struct NegativeInteger {
 };
 
 struct SquareInteger {
-  int32_t operator()(int32_t x) const { return Multiply()(x, x); }
+  template <typename T>
+  T operator()(T x) const {
+    return Multiply()(x, x);
+  }
+};
+
+// By zero it is -1, the greatest unsigned integer.
+struct DivideIntegers {
+  template <typename T>
+  T operator()(T x, T y) const {
+    if (y == 0) return T(-1);
+    if (std::is_signed_v<T> && y == T(-1)) return T(-std::make_unsigned_t<T>(x));
+    return x / y;
+  }
+};
+
+struct RemainderOfIntegers {
+  template <typename T>
+  T operator()(T x, T y) const {
+    if (y == 0) return x;
+    return std::is_signed_v<T> && y == T(-1) ? 0 : x % y;
+  }
+};
+
+struct Remainder {
+  template <typename T>
+  T operator()(T x, T y) const {
+    return std::fmod(x, y);
+  }
+};
+
+struct ArcTangent2 {
+  template <typename T>
+  T operator()(T x, T y) const {
+    return T(std::atan2(double(x), double(y)));
+  }
+};
+
+// What is shifted by more than there are bits has none left.
+struct ShiftLeft {
+  template <typename T>
+  T operator()(T x, T y) const {
+    using Whole = std::make_unsigned_t<T>;
+    return Whole(y) < sizeof(T) * 8 ? T(Whole(x) << y) : T(0);
+  }
+};
+
+struct ShiftRightLogical {
+  template <typename T>
+  T operator()(T x, T y) const {
+    using Whole = std::make_unsigned_t<T>;
+    return Whole(y) < sizeof(T) * 8 ? T(Whole(x) >> y) : T(0);
+  }
+};
+
+struct ShiftRightArithmetic {
+  template <typename T>
+  T operator()(T x, T y) const {
+    using Whole = std::make_unsigned_t<T>;
+    return T(std::make_signed_t<T>(x) >> std::min<Whole>(Whole(y), sizeof(T) * 8 - 1));
+  }
+};
+
+// The inverse of the error function, to single precision but for the tails.
+//
+// Source: M. Giles, Approximating the erfinv function, GPU Computing Gems Jade Edition (2011).
+struct InverseErf {
+  float operator()(float x) const {
+    const float w = -Log1p()(-x * x);
+    const float near = w - 2.5f, far = std::sqrt(w) - 3;
+    float p = 2.81022636e-08f;
+    for (const float c : {3.43273939e-07f, -3.5233877e-06f, -4.39150654e-06f, 0.00021858087f,
+                          -0.00125372503f, -0.00417768164f, 0.246640727f, 1.50140941f}) {
+      p = c + p * near;
+    }
+    float q = -0.000200214257f;
+    for (const float c : {0.000100950558f, 0.00134934322f, -0.00367342844f, 0.00573950773f,
+                          -0.0076224613f, 0.00943887047f, 1.00167406f, 2.83297682f}) {
+      q = c + q * far;
+    }
+    const float found = (w < 5 ? p : q) * x;
+    return std::fabs(x) == 1 ? x * std::numeric_limits<float>::infinity() : found;
+  }
+};
+
+#define DOVETAIL_DOUBLE(Name, expression) \
+  struct Name {                           \
+    double operator()(double x) const { return expression; } \
+  }
+DOVETAIL_DOUBLE(Cosine64, std::cos(x));
+DOVETAIL_DOUBLE(Exponential64, std::exp(x));
+DOVETAIL_DOUBLE(Expm164, std::expm1(x));
+DOVETAIL_DOUBLE(Logarithm64, std::log(x));
+DOVETAIL_DOUBLE(Log1p64, std::log1p(x));
+DOVETAIL_DOUBLE(Logistic64, 1 / (1 + std::exp(-x)));
+DOVETAIL_DOUBLE(ReciprocalRoot64, 1 / std::sqrt(x));
+DOVETAIL_DOUBLE(Sine64, std::sin(x));
+DOVETAIL_DOUBLE(Tangent64, std::tan(x));
+DOVETAIL_DOUBLE(Tanh64, std::tanh(x));
+#undef DOVETAIL_DOUBLE
+
+struct Power64 {
+  double operator()(double x, double y) const { return std::pow(x, y); }
 };
 
 // In float64, so that nearly all results are the nearest ones.
@@ -162,16 +277,18 @@ struct AbsoluteInteger {
 };
 
 struct Copy {
-  float operator()(float x) const { return FlushedNumber(x); }
   template <typename T>
   T operator()(T x) const {
-    return x;
+    return FlushedNumber(x);
   }
 };
 
 struct Not {
   bool operator()(bool x) const { return !x; }
-  int32_t operator()(int32_t x) const { return ~x; }
+  template <typename T>
+  T operator()(T x) const {
+    return ~x;
+  }
 };
 
 #define DOVETAIL_FOR_NUMBERS(T, dtype)                                                    \
@@ -187,31 +304,51 @@ struct Not {
   {"and", dtype, Binary<T, And>, kMany}, {"or", dtype, Binary<T, Or>, kMany},     \
       {"xor", dtype, Binary<T, Xor>, kMany}, {"not", dtype, Unary<T, Not>, kMany}
 
+#define DOVETAIL_FOR_INTEGERS(T, dtype)                                                     \
+  DOVETAIL_FOR_NUMBERS(T, dtype), DOVETAIL_FOR_BITS(T, dtype),                              \
+      {"div", dtype, Binary<T, DivideIntegers>, kSome},                                     \
+      {"rem", dtype, Binary<T, RemainderOfIntegers>, kSome},                                \
+      {"shift_left", dtype, Binary<T, ShiftLeft>, kMany},                                   \
+      {"shift_right_logical", dtype, Binary<T, ShiftRightLogical>, kMany},                  \
+      {"shift_right_arithmetic", dtype, Binary<T, ShiftRightArithmetic>, kMany},            \
+      {"square", dtype, Unary<T, SquareInteger>, kMany}, {"clamp", dtype, Clamp<T>, kMany}
+#define DOVETAIL_FOR_SIGNED(T, dtype) \
+  {"abs", dtype, Unary<T, AbsoluteInteger>, kMany}, {"neg", dtype, Unary<T, NegativeInteger>, kMany}
+#define DOVETAIL_FOR_FLOATS(T, dtype)                                                        \
+  DOVETAIL_FOR_NUMBERS(T, dtype), {"abs", dtype, Unary<T, Absolute>, kMany},                 \
+      {"ceil", dtype, Unary<T, Ceiling>, kMany}, {"div", dtype, Binary<T, Divide>, kMany},   \
+      {"floor", dtype, Unary<T, Floor>, kMany}, {"neg", dtype, Unary<T, Negative>, kMany},   \
+      {"sqrt", dtype, Unary<T, SquareRoot>, kMany}, {"clamp", dtype, Clamp<T>, kMany},       \
+      {"is_finite", dtype, Unary<T, IsFinite>, kMany},                                       \
+      {"one_minus_square", dtype, Unary<T, OneMinusSquare>, kMany},                          \
+      {"square", dtype, Unary<T, Square>, kMany}, {"rem", dtype, Binary<T, Remainder>, kFew}, \
+      {"acos", dtype, Unary<T, ArcCosine>, kFew}, {"asin", dtype, Unary<T, ArcSine>, kFew},  \
+      {"atan", dtype, Unary<T, ArcTangent>, kFew},                                           \
+      {"atan2", dtype, Binary<T, ArcTangent2>, kFew},                                        \
+      {"cosh", dtype, Unary<T, HyperbolicCosine>, kFew},                                     \
+      {"sinh", dtype, Unary<T, HyperbolicSine>, kFew},                                       \
+      {"acosh", dtype, Unary<T, InverseOfCosh>, kFew},                                       \
+      {"asinh", dtype, Unary<T, InverseOfSinh>, kFew},                                       \
+      {"atanh", dtype, Unary<T, InverseOfTanh>, kFew},                                       \
+      {"cbrt", dtype, Unary<T, CubeRoot>, kFew}, {"exp2", dtype, Unary<T, PowerOfTwo>, kFew}, \
+      {"log2", dtype, Unary<T, LogarithmToTwo>, kFew}, {"erf", dtype, Unary<T, Erf>, kFew},  \
+      {"erfc", dtype, Unary<T, Erfc>, kFew}
+
 const HostEntry kEntries[] = {
-    DOVETAIL_FOR_NUMBERS(float, "float32"),
-    DOVETAIL_FOR_NUMBERS(int32_t, "int32"),
-    DOVETAIL_FOR_BITS(int32_t, "int32"),
+    DOVETAIL_FOR_FLOATS(float, "float32"),
+    DOVETAIL_FOR_FLOATS(double, "float64"),
+    DOVETAIL_FOR_INTEGERS(int32_t, "int32"),
+    DOVETAIL_FOR_INTEGERS(int64_t, "int64"),
+    DOVETAIL_FOR_INTEGERS(uint32_t, "uint32"),
+    DOVETAIL_FOR_SIGNED(int32_t, "int32"),
+    DOVETAIL_FOR_SIGNED(int64_t, "int64"),
     DOVETAIL_FOR_BITS(bool, "bool"),
     {"eq", "bool", Binary<bool, Equal>, kMany},
     {"ne", "bool", Binary<bool, NotEqual>, kMany},
     {"select_n", "bool", Select<bool>, kMany},
     {"copy", "bool", Unary<bool, Copy>, kMany},
-    {"abs", "int32", Unary<int32_t, AbsoluteInteger>, kMany},
-    {"neg", "int32", Unary<int32_t, NegativeInteger>, kMany},
-    {"abs", "float32", Unary<float, Absolute>, kMany},
-    {"ceil", "float32", Unary<float, Ceiling>, kMany},
-    {"div", "float32", Binary<float, Divide>, kMany},
-    {"floor", "float32", Unary<float, Floor>, kMany},
-    {"neg", "float32", Unary<float, Negative>, kMany},
     {"rsqrt", "float32", Unary<float, ReciprocalRoot>, kMany},
-    {"sqrt", "float32", Unary<float, SquareRoot>, kMany},
-    {"clamp", "float32", Clamp<float>, kMany},
-    {"clamp", "int32", Clamp<int32_t>, kMany},
-    {"is_finite", "float32", Unary<float, IsFinite>, kMany},
-    {"one_minus_square", "float32", Unary<float, OneMinusSquare>, kMany},
     {"pow", "float32", Binary<float, Power>, kFew},
-    {"square", "float32", Unary<float, Square>, kMany},
-    {"square", "int32", Unary<int32_t, SquareInteger>, kMany},
     {"cos", "float32", OnCircle<CosineOfCircle>, kSome},
     {"exp", "float32", Unary<float, Exponential>, kSome},
     {"expm1", "float32", Unary<float, Expm1>, kSome},
@@ -221,7 +358,22 @@ const HostEntry kEntries[] = {
     {"sin", "float32", OnCircle<SineOfCircle>, kSome},
     {"tan", "float32", OnCircle<TangentOfCircle>, kSome},
     {"tanh", "float32", Unary<float, Tanh>, kSome},
+    {"erf_inv_fast", "float32", Unary<float, InverseErf>, kSome},
+    {"cos", "float64", Unary<double, Cosine64>, kFew},
+    {"exp", "float64", Unary<double, Exponential64>, kFew},
+    {"expm1", "float64", Unary<double, Expm164>, kFew},
+    {"log", "float64", Unary<double, Logarithm64>, kFew},
+    {"log1p", "float64", Unary<double, Log1p64>, kFew},
+    {"logistic", "float64", Unary<double, Logistic64>, kFew},
+    {"pow", "float64", Binary<double, Power64>, kFew},
+    {"rsqrt", "float64", Unary<double, ReciprocalRoot64>, kMany},
+    {"sin", "float64", Unary<double, Sine64>, kFew},
+    {"tan", "float64", Unary<double, Tangent64>, kFew},
+    {"tanh", "float64", Unary<double, Tanh64>, kFew},
 };
+#undef DOVETAIL_FOR_FLOATS
+#undef DOVETAIL_FOR_INTEGERS
+#undef DOVETAIL_FOR_SIGNED
 #undef DOVETAIL_FOR_NUMBERS
 #undef DOVETAIL_FOR_BITS
 
@@ -233,9 +385,13 @@ extern "C" const void* dovetail_host_functions(size_t* count) {
   static const std::vector<dovetail::HostEntry> all = [] {
     std::vector<dovetail::HostEntry> entries(std::begin(dovetail::kEntries),
                                              std::end(dovetail::kEntries));
-    size_t more;
-    const dovetail::HostEntry* others = dovetail::ArrayFunctions(&more);
-    entries.insert(entries.end(), others, others + more);
+    for (const auto functions :
+         {dovetail::ArrayFunctions, dovetail::MoveFunctions, dovetail::RandomFunctions,
+          dovetail::SearchFunctions, dovetail::SortFunctions}) {
+      size_t more;
+      const dovetail::HostEntry* others = functions(&more);
+      entries.insert(entries.end(), others, others + more);
+    }
     return entries;
   }();
   *count = all.size();

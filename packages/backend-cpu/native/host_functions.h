@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "bits.h"
+#include "interrupts.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -53,33 +54,64 @@ struct HostEntry {
 // What an element takes decides how many there may be.
 constexpr ptrdiff_t kMost = 65536, kMany = 32768, kSome = 4096, kFew = 256;
 
-// Those of whole arrays, which get other numbers than steps: see `host_functions.py`.
+// Those of whole arrays, which get other numbers than steps: see `host_functions.py`. The dtype "*"
+// stands for any.
 const HostEntry* ArrayFunctions(size_t* count);
+const HostEntry* MoveFunctions(size_t* count);
+const HostEntry* RandomFunctions(size_t* count);
+const HostEntry* SearchFunctions(size_t* count);
+const HostEntry* SortFunctions(size_t* count);
+
+// Runs a part of a kernel that may be interrupted, until it is not.
+template <typename Body>
+void Uninterrupted(const Body& body) {
+  const uint32_t before = interrupts_before;
+  for (bool done = false; !done;) {
+    interrupts_before = interrupts.load(std::memory_order_relaxed);
+    try {
+      body();
+      done = true;
+    } catch (const Interrupted&) {
+    }
+  }
+  interrupts_before = before;
+}
 
 // A number that was chosen: zero if it is denormal.
-inline float FlushedNumber(float x) {
-  const float zero = std::copysign(0.0f, x);
-  return std::fabs(x) < std::numeric_limits<float>::min() ? zero : x;
+template <typename T>
+inline T FlushedNumber(T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const T zero = std::copysign(T(0), x);
+    return std::fabs(x) < std::numeric_limits<T>::min() ? zero : x;
+  } else {
+    return x;
+  }
 }
-inline int32_t FlushedNumber(int32_t x) { return x; }
 
 // NaN if one of them is, and -0 is less than 0.
 template <bool kGreatest>
 struct ExtremeOf {
-  static float Start(float) {
-    const float infinity = std::numeric_limits<float>::infinity();
-    return kGreatest ? -infinity : infinity;
+  template <typename T>
+  static T Start(T) {
+    using Limits = std::numeric_limits<T>;
+    if constexpr (std::is_floating_point_v<T>) {
+      return kGreatest ? -Limits::infinity() : Limits::infinity();
+    } else {
+      return kGreatest ? Limits::min() : Limits::max();
+    }
   }
-  static int32_t Start(int32_t) {
-    return kGreatest ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int32_t>::max();
+  template <typename T>
+  static T Both(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+      const Bits x = As<Bits>(a), y = As<Bits>(b);
+      const T same = As<T>(Bits(kGreatest ? x & y : x | y));
+      const T other = ((kGreatest ? b > a : b < a) || b != b) ? b : a;
+      return a == b ? same : other;
+    } else {
+      return kGreatest == (b > a) ? b : a;
+    }
   }
-  static float Both(float a, float b) {
-    const uint32_t x = As<uint32_t>(a), y = As<uint32_t>(b);
-    const float same = As<float>(kGreatest ? x & y : x | y);
-    const float other = ((kGreatest ? b > a : b < a) || b != b) ? b : a;
-    return a == b ? same : other;
-  }
-  static int32_t Both(int32_t a, int32_t b) { return kGreatest == (b > a) ? b : a; }
   template <typename T>
   T operator()(T a, T b) const {
     return FlushedNumber(Both(a, b));

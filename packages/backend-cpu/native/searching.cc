@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "host_functions.h"
 #include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
@@ -160,7 +161,32 @@ ffi::Error SearchSorted(ffi::ThreadPool pool, ffi::AnyBuffer sorted, ffi::AnyBuf
   return SearchAs(pool, sorted, values, static_cast<int32_t*>(out->untyped_data()), right != 0);
 }
 
+// Small arrays in the memory of the host. Numbers: rows, elements and values of each, and whether
+// after equal elements.
+template <typename T>
+void SearchOnHost(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
+  const T* sorted = static_cast<const T*>(operands[0]);
+  const T* values = static_cast<const T*>(operands[1]);
+  int32_t* out = static_cast<int32_t*>(result);
+  const ptrdiff_t size = numbers[1], count = numbers[2];
+  const auto run = numbers[3] ? Search<T, int32_t, int32_t, true> : Search<T, int32_t, int32_t, false>;
+  for (ptrdiff_t row = 0; row < numbers[0]; ++row) {
+    run(sorted + row * size, int32_t(size), values + row * count, count, out + row * count);
+  }
+}
+
+const HostEntry kSearch[] = {
+    {"searchsorted", "float32", SearchOnHost<float>, kMany},
+    {"searchsorted", "int32", SearchOnHost<int32_t>, kMany},
+};
+
 }  // namespace
+
+const HostEntry* SearchFunctions(size_t* count) {
+  *count = sizeof(kSearch) / sizeof(kSearch[0]);
+  return kSearch;
+}
+
 }  // namespace dovetail
 
 // Nothing else is seen from outside.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "host_functions.h"
 #include "kernel.h"
 #include "key_order.h"
 #include "parallel.h"
@@ -560,7 +561,38 @@ ffi::Error Sort(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRet
   return ffi::Error::Success();
 }
 
+// Small arrays in the memory of the host. Numbers: rows, their size, keys, arrays, and for each the
+// bytes of an element and whether these are 0 unsigned, 1 signed, 2 floats. Results are at multiples
+// of 64 bytes.
+void SortOnHost(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
+  const int64_t rows = numbers[0], size = numbers[1];
+  if (rows == 0 || size == 0) return;
+  std::vector<Operand> arrays;
+  char* to = static_cast<char*>(result);
+  for (ptrdiff_t k = 0; k < numbers[3]; ++k) {
+    const int64_t width = numbers[4 + 2 * k], kind = numbers[5 + 2 * k];
+    const ffi::DataType floats = width == 8   ? ffi::DataType::F64
+                                 : width == 4 ? ffi::DataType::F32
+                                              : ffi::DataType::F16;
+    const ffi::DataType type = kind == 0   ? ffi::DataType::U32
+                               : kind == 1 ? ffi::DataType::S32
+                                           : floats;
+    arrays.push_back({static_cast<const char*>(operands[k]), to, width, type});
+    to += (rows * size * width + 63) / 64 * 64;
+  }
+  const Rows sorted(std::move(arrays), numbers[2], size);
+  Uninterrupted([&] { sorted.Sort(nullptr, 0, rows); });
+}
+
+const HostEntry kSort = {"sort", "*", SortOnHost, kSome};
+
 }  // namespace
+
+const HostEntry* SortFunctions(size_t* count) {
+  *count = 1;
+  return &kSort;
+}
+
 }  // namespace dovetail
 
 // Nothing else is seen from outside.

@@ -18,12 +18,14 @@
 /* ------------------------------------------------------------------------------------- arrays */
 
 static PyTypeObject *array_type;   /* owned */
+static PyTypeObject *key_type;     /* owned: the class of arrays of keys */
 static PyTypeObject *deleted_type; /* owned: the class of arrays that were deleted or donated */
 static PyTypeObject *retired_type; /* owned: a named tuple of three */
 static PyTypeObject *buffer_type;  /* owned: jaxlib's */
 static Py_ssize_t buffer_slot, retired_slot;
 static Py_ssize_t value_slot;      /* an array of NumPy's, in place of a buffer that nobody needs */
 static Py_ssize_t made_slot;       /* where that value was made */
+static Py_ssize_t key_dtype_slot;  /* of `key_type` */
 static PyObject *place_value;      /* owned: makes the buffer of an array that holds a value */
 static PyObject *get_traceback;    /* owned: gives the traceback of the caller */
 static PyObject *retire_others;    /* owned: marks arrays in other containers, and those of keys */
@@ -85,25 +87,27 @@ static int slot_of(PyObject *type, const char *name, Py_ssize_t *offset) {
 }
 
 static PyObject *configure(PyObject *module, PyObject *args) {
-  PyTypeObject *array, *deleted, *retired, *buffer;
+  PyTypeObject *array, *keys, *deleted, *retired, *buffer;
   PyObject *traceback, *others, *private, *read, *who, *placer;
   Py_ssize_t most;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!OOOnOOO", &PyType_Type, &array, &PyType_Type, &deleted,
-                        &PyType_Type, &retired, &PyType_Type, &buffer, &traceback, &others,
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOOnOOO", &PyType_Type, &array, &PyType_Type, &keys,
+                        &PyType_Type, &deleted, &PyType_Type, &retired, &PyType_Type, &buffer, &traceback, &others,
                         &private, &most, &read, &who, &placer))
     return NULL;
-  Py_ssize_t held, gone, value, made;
+  Py_ssize_t held, gone, value, made, dtype;
   if (slot_of((PyObject *)array, "_buffer", &held) < 0 ||
       slot_of((PyObject *)array, "_value", &value) < 0 ||
       slot_of((PyObject *)array, "_made", &made) < 0 ||
-      slot_of((PyObject *)array, "_retired", &gone) < 0)
+      slot_of((PyObject *)array, "_retired", &gone) < 0 ||
+      slot_of((PyObject *)keys, "_key_dtype", &dtype) < 0)
     return NULL;
-  if (!PyType_IsSubtype(retired, &PyTuple_Type) || !PyType_IsSubtype(deleted, array) ||
+  if (!PyType_IsSubtype(keys, array) || !PyType_IsSubtype(retired, &PyTuple_Type) || !PyType_IsSubtype(deleted, array) ||
       deleted->tp_basicsize != array->tp_basicsize) {
     PyErr_SetString(PyExc_TypeError, "these classes do not fit each other");
     return NULL;
   }
   Py_XSETREF(array_type, (PyTypeObject *)Py_NewRef(array));
+  Py_XSETREF(key_type, (PyTypeObject *)Py_NewRef(keys));
   Py_XSETREF(deleted_type, (PyTypeObject *)Py_NewRef(deleted));
   Py_XSETREF(retired_type, (PyTypeObject *)Py_NewRef(retired));
   Py_XSETREF(buffer_type, (PyTypeObject *)Py_NewRef(buffer));
@@ -118,6 +122,7 @@ static PyObject *configure(PyObject *module, PyObject *args) {
   retired_slot = gone;
   value_slot = value;
   made_slot = made;
+  key_dtype_slot = dtype;
   Py_RETURN_NONE;
 }
 
@@ -163,17 +168,30 @@ static PyObject *held_value(PyObject *module, PyObject *array) {
   return Py_NewRef(value == NULL ? Py_None : value);
 }
 
-/* An array around a value of NumPy's that nobody else writes to; takes over its reference. */
-static PyObject *wrap_value(PyObject *value) {
-  PyObject *array = array_type->tp_alloc(array_type, 0);
+/* An array, or keys of a dtype, around a value of NumPy's that nobody else writes to; takes over its
+ * reference. `made` is where it was made. */
+static PyObject *wrap_made(PyObject *value, PyObject *keys, PyObject *made) {
+  PyTypeObject *type = keys == NULL ? array_type : key_type;
+  PyObject *array = type->tp_alloc(type, 0);
   if (array == NULL) {
     Py_DECREF(value);
     return NULL;
   }
   PyArray_CLEARFLAGS((PyArrayObject *)value, NPY_ARRAY_WRITEABLE);
   SLOT(array, value_slot) = value;
-  SLOT(array, made_slot) = PyObject_CallNoArgs(get_traceback);
-  if (SLOT(array, made_slot) == NULL) Py_CLEAR(array);
+  SLOT(array, made_slot) = Py_NewRef(made);
+  if (keys != NULL) SLOT(array, key_dtype_slot) = Py_NewRef(keys);
+  return array;
+}
+
+static PyObject *wrap_value(PyObject *value) {
+  PyObject *made = PyObject_CallNoArgs(get_traceback);
+  if (made == NULL) {
+    Py_DECREF(value);
+    return NULL;
+  }
+  PyObject *array = wrap_made(value, NULL, made);
+  Py_DECREF(made);
   return array;
 }
 
@@ -205,11 +223,15 @@ static PyObject *new_value(PyArray_Descr *dtype, int ndim, npy_intp *dims) {
   return value;
 }
 
-/* A container as `form` is, with an array around the next buffer at each place of an ellipsis. */
-static PyObject *build(PyObject *form, PyObject *buffers, Py_ssize_t *next) {
+/* A container as `form` is, with the next item at each place of an ellipsis: an array around it if
+ * it is a buffer. */
+static PyObject *build(PyObject *form, PyObject *const *items, Py_ssize_t count, Py_ssize_t *next,
+                       int buffers) {
   if (form == Py_Ellipsis) {
-    if (*next < PyTuple_GET_SIZE(buffers))
-      return wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, (*next)++)));
+    if (*next < count) {
+      PyObject *item = Py_NewRef(items[(*next)++]);
+      return buffers ? wrap(item) : item;
+    }
     PyErr_SetString(PyExc_TypeError, "there are fewer buffers than places");
     return NULL;
   }
@@ -217,11 +239,11 @@ static PyObject *build(PyObject *form, PyObject *buffers, Py_ssize_t *next) {
   if (Py_EnterRecursiveCall(" while results are put together")) return NULL;
   if (PyList_CheckExact(form) || PyTuple_CheckExact(form)) {
     int list = PyList_CheckExact(form);
-    Py_ssize_t count = Py_SIZE(form);
-    made = list ? PyList_New(count) : PyTuple_New(count);
-    for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
-      PyObject *item =
-          build(list ? PyList_GET_ITEM(form, i) : PyTuple_GET_ITEM(form, i), buffers, next);
+    Py_ssize_t size = Py_SIZE(form);
+    made = list ? PyList_New(size) : PyTuple_New(size);
+    for (Py_ssize_t i = 0; made != NULL && i < size; i++) {
+      PyObject *item = build(list ? PyList_GET_ITEM(form, i) : PyTuple_GET_ITEM(form, i), items,
+                             count, next, buffers);
       if (item == NULL)
         Py_CLEAR(made);
       else if (list)
@@ -234,7 +256,7 @@ static PyObject *build(PyObject *form, PyObject *buffers, Py_ssize_t *next) {
     Py_ssize_t position = 0;
     made = PyDict_New();
     while (made != NULL && PyDict_Next(form, &position, &key, &value)) {
-      PyObject *item = build(value, buffers, next);
+      PyObject *item = build(value, items, count, next, buffers);
       if (item == NULL || PyDict_SetItem(made, key, item) < 0) Py_CLEAR(made);
       Py_XDECREF(item);
     }
@@ -254,7 +276,8 @@ static PyObject *assemble(PyObject *module, PyObject *const *args, Py_ssize_t na
   }
   Py_ssize_t next = 0;
   return PyCallable_Check(args[0]) ? PyObject_CallOneArg(args[0], args[1])
-                                   : build(args[0], args[1], &next);
+                                   : build(args[0], &PyTuple_GET_ITEM(args[1], 0),
+                                           PyTuple_GET_SIZE(args[1]), &next, 1);
 }
 
 /* Whether somebody wants to know what happens; -1 with an error. */

@@ -10,11 +10,8 @@
 #include "chains.h"
 #include "options.h"
 
-#define MOST_ARGUMENTS 8
+#define MOST_ARGUMENTS 128 /* of calls that may need no program */
 #define MOST_DIRECT 16
-#define A_FLOAT (-1)   /* the kind of an argument that is a Python float */
-#define AN_INTEGER (-2)
-#define A_STATIC (-3)
 
 /* How calls with arguments of some kinds are computed: by a function, for any shape, or by a chain,
  * for its shapes. If both are NULL, they need a program. */
@@ -28,8 +25,8 @@ typedef struct {
   unsigned long long generation;
   unsigned long long state; /* of the options, which are known to be those of `key` in it */
   int arguments, operands;
-  int kinds[MOST_ARGUMENTS];   /* for each argument: the dtype's number, or one of the above */
-  int becomes[MOST_ARGUMENTS]; /* for each Python number: that of the dtype that it is given */
+  int kinds[MOST_OPERANDS];   /* for each argument: the dtype's number, or as for `Expected` */
+  int becomes[MOST_OPERANDS]; /* for each Python number: that of the dtype that it is given */
   int sources[MOST_OPERANDS]; /* for each operand: an argument, or -1 for a constant */
   long long constants[MOST_OPERANDS]; /* the bytes of each operand that is one */
 } Direct;
@@ -181,11 +178,10 @@ static int same_names(PyObject *a, PyObject *b) {
 static int fits_kinds(const Direct *direct, PyObject *const *args, Py_ssize_t count,
                       PyObject *names) {
   if (count != direct->arguments || !same_names(direct->names, names)) return 0;
-  for (Py_ssize_t i = 0; i < count; i++) {
+  for (Py_ssize_t i = 0; i < count && direct->chain == NULL; i++) {
     int kind = direct->kinds[i];
     int is_array = Py_IS_TYPE(args[i], array_type) || PyArray_CheckExact(args[i]);
-    int fits = kind == A_STATIC     ? 1
-               : kind == A_FLOAT    ? PyFloat_CheckExact(args[i])
+    int fits = kind == A_FLOAT      ? PyFloat_CheckExact(args[i])
                : kind == AN_INTEGER ? PyLong_CheckExact(args[i])
                                     : is_array;
     if (!fits) return 0;
@@ -222,36 +218,77 @@ static int to_element(PyObject *number, int type, long long *element) {
   return 1;
 }
 
+/* Where a number of NumPy's is, which is no array; NULL if it is none of that dtype. */
+static const void *scalar_place(PyObject *number, int type) {
+  PyTypeObject *own = Py_TYPE(number);
+  if (type == NPY_FLOAT && own == &PyFloatArrType_Type)
+    return &((PyFloatScalarObject *)number)->obval;
+  if (type == NPY_INT32 && own == &PyInt32ArrType_Type)
+    return &((PyInt32ScalarObject *)number)->obval;
+  if (type == NPY_UINT32 && own == &PyUInt32ArrType_Type)
+    return &((PyUInt32ScalarObject *)number)->obval;
+  if (type == NPY_BOOL && own == &PyBoolArrType_Type)
+    return &((PyBoolScalarObject *)number)->obval;
+  return NULL;
+}
+
+/* Where a leaf of the arguments of a chain is; NULL, perhaps with an error, if it does not fit. */
+static const void *leaf_place(const Expected *expected, PyObject *leaf, Py_ssize_t most,
+                              Elements *own, long long *number) {
+  if (expected->kind == A_STATIC) return is_fixed(expected, leaf) == 1 ? number : NULL;
+  if (expected->kind < 0) {
+    int fits = expected->kind == A_FLOAT ? PyFloat_CheckExact(leaf) : PyLong_CheckExact(leaf);
+    return fits && to_element(leaf, expected->becomes, number) ? number : NULL;
+  }
+  if (expected->extra != NULL) {
+    if (!Py_IS_TYPE(leaf, key_type) || SLOT(leaf, key_dtype_slot) != expected->extra) return NULL;
+  } else if (!Py_IS_TYPE(leaf, array_type) && !PyArray_CheckExact(leaf)) {
+    return expected->ndim == 0 ? scalar_place(leaf, expected->kind) : NULL;
+  }
+  if (!read_elements(leaf, most, own) || own->type != expected->kind ||
+      own->ndim != expected->ndim ||
+      memcmp(own->dims, expected->dims, own->ndim * sizeof(npy_intp)) != 0)
+    return NULL;
+  return own->data;
+}
+
+#define LEAVES_ON_STACK 8
+
 /* The result of a call of some shapes; NULL, perhaps with an error, if this is not the way. */
-static PyObject *chained_result(const Direct *direct, PyObject *const *args, Elements *elements) {
+static PyObject *chained_result(const Direct *direct, PyObject *const *args) {
   const Chain *chain = PyCapsule_GetPointer(direct->chain, CHAIN_NAME);
   if (chain == NULL) return NULL;
-  long long numbers[MOST_ARGUMENTS];
-  const void *some[MOST_VALUES];
-  for (int i = 0; i < direct->arguments; i++) {
-    const Expected *expected = &chain->expected[i];
-    if (direct->kinds[i] == A_STATIC) {
-      if (is_fixed(expected, args[i]) != 1) return NULL;
-    } else if (direct->kinds[i] < 0) {
-      if (!to_element(args[i], direct->becomes[i], &numbers[i])) return NULL;
-      some[i] = &numbers[i];
-    } else {
-      Elements *own = &elements[i];
-      if (!read_elements(args[i], direct->most, own) || own->type != direct->kinds[i] ||
-          own->ndim != expected->ndim ||
-          memcmp(own->dims, expected->dims, own->ndim * sizeof(npy_intp)) != 0)
-        return NULL;
-      some[i] = own->data;
+  PyObject *leaves[MOST_LEAVES], *result = NULL;
+  int count = 0, fits = 1;
+  for (int i = 0; fits && i < direct->arguments; i++)
+    fits = gather(chain, PyTuple_GET_ITEM(chain->forms, i), args[i], leaves, &count);
+  Elements on_stack[LEAVES_ON_STACK], *elements = on_stack;
+  if (count > LEAVES_ON_STACK) elements = PyMem_Malloc(count * sizeof(Elements));
+  if (fits && count == chain->leaves && elements != NULL) {
+    long long numbers[MOST_LEAVES];
+    const void *values[MOST_VALUES];
+    int read = 0;
+    while (fits && read < count) {
+      elements[read].value = NULL;
+      elements[read].lent.obj = NULL;
+      values[read] = leaf_place(&chain->expected[read], leaves[read], direct->most, &elements[read],
+                                &numbers[read]);
+      fits = values[read] != NULL;
+      read++;
     }
+    /* Nor do calls of programs that are there tell of events. */
+    if (fits) result = run_chain(chain, values);
+    release_elements(elements, read);
   }
-  PyObject *value = run_chain(chain, some, direct->result);
-  return value == NULL ? NULL : wrap_value(value);
+  if (elements != on_stack) PyMem_Free(elements);
+  for (int i = 0; i < count; i++) Py_DECREF(leaves[i]);
+  return result;
 }
 
 /* The result of a call; NULL, perhaps with an error, if this is not the way. `refused` is set if it
  * is known that a call with these arguments needs a program. */
-static PyObject *direct_result(const Direct *direct, PyObject *const *args, Elements *elements,
-                               int *refused) {
+static PyObject *elementwise_result(const Direct *direct, PyObject *const *args, Elements *elements,
+                                    int *refused) {
   const Elements *shaped = NULL;
   long long numbers[MOST_OPERANDS];
   for (int i = 0; i < direct->arguments; i++) {
@@ -290,6 +327,17 @@ static PyObject *direct_result(const Direct *direct, PyObject *const *args, Elem
   return wrap_value(value);
 }
 
+static PyObject *direct_result(const Direct *direct, PyObject *const *args, int *refused) {
+  Elements elements[MOST_OPERANDS];
+  for (int k = 0; k < direct->arguments; k++) {
+    elements[k].value = NULL;
+    elements[k].lent.obj = NULL;
+  }
+  PyObject *result = elementwise_result(direct, args, elements, refused);
+  release_elements(elements, direct->arguments);
+  return result;
+}
+
 static void direct_release(Direct *direct) {
   Py_XDECREF(direct->key);
   Py_XDECREF(direct->result);
@@ -317,14 +365,8 @@ static PyObject *call_directly(Direct *ways, int count, PyObject *const *args, P
       }
       if (ways[i].key == direct.key) ways[i].state = number;
     }
-    Elements elements[MOST_ARGUMENTS];
-    for (int k = 0; k < direct.arguments; k++) {
-      elements[k].value = NULL;
-      elements[k].lent.obj = NULL;
-    }
-    PyObject *result = direct.chain == NULL ? direct_result(&direct, args, elements, refused)
-                                            : chained_result(&direct, args, elements);
-    release_elements(elements, direct.arguments);
+    PyObject *result = direct.chain == NULL ? direct_result(&direct, args, refused)
+                                            : chained_result(&direct, args);
     direct_release(&direct);
     if (result != NULL) return result;
     PyErr_Clear(); /* a program says what is wrong */
@@ -371,15 +413,12 @@ static int direct_from(PyObject *args, Direct *direct) {
     return -1;
   direct->function = (HostFunction)PyLong_AsVoidPtr(address);
   if (direct->function == NULL && PyErr_Occurred()) return -1;
-  direct->arguments = small_numbers(kinds, direct->kinds, MOST_ARGUMENTS);
+  direct->arguments = small_numbers(kinds, direct->kinds, MOST_OPERANDS);
   direct->operands = small_numbers(sources, direct->sources, MOST_OPERANDS);
   if (direct->arguments < 0 || direct->operands < 0 ||
-      small_numbers(becomes, direct->becomes, MOST_ARGUMENTS) != direct->arguments ||
+      small_numbers(becomes, direct->becomes, MOST_OPERANDS) != direct->arguments ||
       PyTuple_GET_SIZE(constants) != direct->operands || !PyArray_DescrCheck(result) ||
-      (chain == Py_None && direct->arguments > MOST_OPERANDS) ||
-      (chain != Py_None && (!PyCapsule_IsValid(chain, CHAIN_NAME) ||
-                            ((Chain *)PyCapsule_GetPointer(chain, CHAIN_NAME))->arguments !=
-                                direct->arguments))) {
+      (chain != Py_None && !PyCapsule_IsValid(chain, CHAIN_NAME))) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "this is no way to compute a call");
     return -1;
   }
@@ -393,7 +432,11 @@ static int direct_from(PyObject *args, Direct *direct) {
     memcpy(&direct->constants[k], PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
   }
   if (PyTuple_GET_SIZE(names)) direct->names = Py_NewRef(names);
-  if (chain != Py_None) direct->chain = Py_NewRef(chain);
+  if (chain != Py_None) {
+    direct->chain = Py_NewRef(chain);
+    Chain *own = PyCapsule_GetPointer(chain, CHAIN_NAME);
+    direct->arguments = (int)PyTuple_GET_SIZE(own->forms);
+  }
   direct->generation = generation;
   direct->key = Py_NewRef(key);
   direct->result = (PyArray_Descr *)Py_NewRef(result);

@@ -279,7 +279,7 @@ def test_buffers_and_results_of_programs_are_arguments() -> None:
         compiled(x)
 
 
-def test_trees_weak_types_and_many_results_have_programs() -> None:
+def test_weak_types_and_results_without_operations() -> None:
     assert dt.jit(lambda x: x * 2)(3.0).weak_type
     _, second = dt.jit(lambda x: (x + 1, x * 2))(ROW)
     np.testing.assert_array_equal(second, ROW * 2)
@@ -425,3 +425,177 @@ def test_a_first_gradient_needs_neither_a_client_nor_a_compiler() -> None:
     environment = {**os.environ, "DOVETAIL_DIRECT_CALLS": "all"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert done.stdout == "0.909 [] False\n"
+
+
+# ----------------------------------------------------------------- keys, trees, what moves elements
+
+
+KEYED: dict[str, Callable[..., Any]] = {
+    "bits": lambda k: dt.random.bits(k, (37,)),
+    "bits of 8": lambda k: dt.random.bits(k, (37,), "uint8"),
+    "uniform": lambda k: dt.random.uniform(k, (1000,)),
+    "uniform between": lambda k: dt.random.uniform(k, (3, 5), minval=-2.0, maxval=3.0),
+    "normal": lambda k: dt.random.normal(k, (1000,)),
+    "randint": lambda k: dt.random.randint(k, (50,), -3, 17),
+    "bernoulli": lambda k: dt.random.bernoulli(k, 0.3, (50,)),
+    "exponential": lambda k: dt.random.exponential(k, (50,)),
+    "permutation": lambda k: dt.random.permutation(k, 20),
+    "split": lambda k: dt.random.key_data(dt.random.split(k, (2, 3))),
+    "a row of keys": lambda k: dt.random.key_data(dt.random.split(k, 5)[3]),
+    "fold_in": lambda k: dt.random.key_data(dt.random.fold_in(k, 7)),
+    "two": lambda k: sum(dt.random.uniform(x, (4,)) for x in dt.random.split(k)),
+}
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_random_numbers(name: str) -> None:
+    function = dt.jit(KEYED[name])
+    for seed in (0, 7, 2**31 - 1):
+        key = dt.random.key(seed)
+        expected = np.asarray(dt.jit(KEYED[name]).lower(key).compile()(key))
+        for _ in range(2):
+            result = function(key)
+            assert held_value(result) is not None
+            assert result.dtype == expected.dtype
+            if name in ("normal", "exponential", "uniform between"):
+                np.testing.assert_allclose(result, expected, rtol=2e-6, atol=2e-7)
+            else:
+                np.testing.assert_array_equal(result, expected)
+    with dt.threefry_partitionable(False):
+        expected = np.asarray(dt.jit(KEYED[name]).lower(key).compile()(key))
+        np.testing.assert_allclose(function(key), expected, rtol=2e-6, atol=2e-7)
+
+
+def test_keys_that_hold_values_are_keys() -> None:
+    first, second = dt.random.split(dt.random.key(3))
+    keys = dt.random.split(first, 4)
+    assert keys.shape == (4,)
+    assert keys.dtype == first.dtype
+    assert not keys.committed
+    assert not keys.is_deleted()
+    assert len(list(keys)) == 4
+    assert str(dt.random.key_impl(keys)) == str(dt.random.key_impl(first))
+    moved = dt.device_put(keys, dt.devices()[0])
+    np.testing.assert_array_equal(dt.random.key_data(moved), dt.random.key_data(keys))
+    again = dt.vmap(lambda k: dt.random.uniform(k))(keys)
+    np.testing.assert_array_equal(again[1], dt.random.uniform(keys[1]))
+    second.delete()
+    assert second.is_deleted()
+    with pytest.raises(dt.errors.DeletedArrayError):
+        dt.random.uniform(second)
+    with dt.debug_key_reuse(True):
+        key = dt.random.key(5)
+        dt.random.uniform(key)
+        with pytest.raises(dt.errors.KeyReuseError):
+            dt.random.uniform(key)
+
+
+def test_trees() -> None:
+    @dt.jit
+    def step(params: Any, grads: Any, rate: Any) -> Any:
+        new = {name: params[name] - rate * grads[name] for name in params}
+        return new, [new["w"].sum(), None, (params["b"], params["b"])]
+
+    params = {"w": jnp.asarray(X), "b": jnp.asarray(ROW)}
+    for given in (params, {"b": params["b"], "w": params["w"]}, {"w": X, "b": ROW}):
+        for rate in (0.5, jnp.float32(0.5), np.float32(0.5)):
+            new, (total, nothing, (one, other)) = step(given, params, rate)
+            assert held_value(new["w"]) is not None
+            assert list(new) == ["b", "w"]
+            assert nothing is None
+            assert one is not other
+            np.testing.assert_allclose(new["w"], X / 2, rtol=1e-6)
+            np.testing.assert_allclose(total, X.sum() / 2, rtol=1e-5)
+            np.testing.assert_array_equal(other, ROW)
+    with pytest.raises(KeyError):
+        step({"w": X, "c": ROW}, params, 0.5)
+    assert step({"w": X, "b": X[0]}, params, 0.5)[0]["b"].shape == (5,)
+    assert step({"w": M, "b": ROW}, {"w": M, "b": ROW}, 1)[0]["w"].shape == (5, 5)
+
+
+def test_nodes_of_classes() -> None:
+    import collections
+
+    pair = collections.namedtuple("pair", "a b")
+    swapped = dt.jit(lambda p, q: pair(p.b * 2, q[0].a))
+    for _ in range(3):
+        result = swapped(pair(jnp.asarray(X), jnp.asarray(ROW)), [pair(ROW, X)])
+        assert type(result) is pair
+        assert held_value(result.a) is not None
+        np.testing.assert_array_equal(result.a, ROW * 2)
+        np.testing.assert_array_equal(result.b, ROW)
+    partial = dt.tree_util.Partial(lambda a, b: a + b, jnp.asarray(ROW))
+    called = dt.jit(lambda f, x: f(x))
+    for _ in range(2):
+        np.testing.assert_array_equal(called(partial, ROW), ROW * 2)
+    other = dt.tree_util.Partial(lambda a, b: a - b, jnp.asarray(ROW))
+    np.testing.assert_array_equal(called(other, ROW), ROW * 0)
+
+
+def test_many_leaves() -> None:
+    each = dt.jit(lambda values: [v + 1 for v in values])
+    for count in (1, 2, 9, 50, 100, 200):
+        for _ in range(2):
+            results = each([jnp.asarray(ROW)] * count)
+            assert len(results) == count
+            np.testing.assert_array_equal(results[-1], ROW + 1)
+    total = dt.jit(lambda *values: values[0] + values[-1])
+    for _ in range(2):
+        np.testing.assert_array_equal(total(*[jnp.asarray(ROW)] * 60), ROW * 2)
+
+
+MOVED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "slice": (lambda x: x[1:6:2, ::-1], (X,)),
+    "column": (lambda x: x[:, 2], (X,)),
+    "transposed": (lambda x: jnp.transpose(x, (2, 0, 1)), (BLOCK,)),
+    "reversed": (lambda x: jnp.flip(x, (0, 2)), (BLOCK,)),
+    "joined": (lambda x: jnp.concatenate([x, x * 2], axis=1), (X,)),
+    "stacked": (lambda x: jnp.stack([x, x * 2], axis=1), (X,)),
+    "padded": (lambda x: jnp.pad(x, ((1, 2), (0, 3)), constant_values=7), (X,)),
+    "interior": (lambda x: lax.pad(x, np.float32(1), ((1, 0, 2), (0, 2, 1))), (X,)),
+    "rolled": (lambda x: jnp.roll(x, 2, 1), (X,)),
+    "lower": (jnp.tril, (M,)),
+    "dynamic": (lambda x, i: lax.dynamic_slice(x, (i, 1), (2, 3)), (X, np.int32(9))),
+    "updated": (lambda x, i: lax.dynamic_update_slice(x, x[:2, :2], (i, 1)), (X, np.int32(-4))),
+    "set": (lambda x, i: x.at[i].set(1.5), (X, INDICES)),
+    "added": (lambda x, i: x.at[i].add(1.5), (X, INDICES)),
+    "taken": (lambda x, i: x[i], (X, INDICES)),
+    "truths": (lambda t: jnp.concatenate([t[:, 1:], ~t], 1), (TRUTHS,)),
+    "sorted": (jnp.sort, (SPECIAL[[0, 2, 3, 4, 5, 6, 10, 11]],)),
+    "sorted rows": (jnp.sort, (X,)),
+    "positions": (jnp.argsort, (X,)),
+    "places": (lambda x, y: jnp.searchsorted(jnp.sort(x), y), (ROW, SPECIAL)),
+    "integers": (lambda i: (i // 3) * 5 + i % 7 - (i << 2) + (i >> 1), (INTEGERS,)),
+    "by zero": (lambda i: lax.div(i, i * 0) + lax.rem(i, i * 0), (INTEGERS,)),
+    "remainders": (lambda x: x % 0.7, (X,)),
+    "middle axis": (lambda x: x - x.mean(1, keepdims=True), (BLOCK,)),
+    "counted": (lambda i: jnp.bincount(i, length=7), (INDICES,)),
+    "cumulative": (lambda x: jnp.cumprod(x, 0) + lax.cummax(x, 1), (X,)),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_elements_that_are_moved(name: str) -> None:
+    function, operands = MOVED[name]
+    check(function, *operands)
+
+
+def test_numbers_of_64_bits() -> None:
+    def values(x: Any, i: Any) -> Any:
+        return jnp.sum(jnp.exp(x) * jnp.sin(x), axis=0) + i // 3 + jnp.max(i)
+
+    with dt.enable_x64(True):
+        x, i = jnp.asarray(X.astype(np.float64)), jnp.arange(5)
+        expected = dt.jit(values).lower(x, i).compile()(x, i)
+        for _ in range(2):
+            result = dt.jit(values)(x, i)
+            assert result.dtype == np.float64
+            assert held_value(result) is not None
+            np.testing.assert_allclose(result, expected, rtol=1e-14)
+
+
+def test_choices_by_integers_have_programs() -> None:
+    which, cases = np.int32([0, 2, 1, 2, 0]), [ROW, ROW * 2, ROW * 3]
+    for function in (lax.select_n, dt.jit(lax.select_n)):
+        found = np.asarray(function(which, *cases))
+        np.testing.assert_array_equal(found, np.choose(which, cases))

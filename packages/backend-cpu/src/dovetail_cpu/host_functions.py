@@ -8,18 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dovetail.extend import HostFunction
-from dovetail_cpu import kernel_library
+from dovetail_cpu import host_moves, kernel_library
 
 #: The most multiplications in a product of matrices, and in one that fills tiles of registers.
 _MOST_PRODUCTS: Final = 2**16
 _MOST_IN_TILES: Final = 2**18
-_DTYPES: Final = ("float32", "int32", "bool")
+#: Those of conversions, in the order of `native/host_arrays.cc`.
+_DTYPES: Final = ("float32", "int32", "bool", "uint32", "float64", "int64")
 
 _Numbers = Callable[[Mapping[str, Any], Sequence[Any], Any], Sequence[int] | None]
 
 
 class _Entry(ctypes.Structure):
-    """An entry of the tables in `native/host_functions.cc` and `native/host_arrays.cc`."""
+    """An entry of the tables of `native/host_functions.cc` and the files beside it."""
 
     _fields_ = (
         ("primitive", ctypes.c_char_p),
@@ -98,12 +99,8 @@ def _power(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
     return (params["y"],) if abs(params["y"]) <= 64 else None
 
 
-def _transpose(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
-    permutation, shape = tuple(params["permutation"]), operands[0].shape
-    batches = len(shape) - 2
-    if batches < 0 or permutation != (*range(batches), batches + 1, batches):
-        return None
-    return math.prod(shape[:batches]), *shape[batches:]
+def _rounding(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    return (int(params["rounding_method"]),) if int(params["rounding_method"]) < 2 else None
 
 
 def _rows(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
@@ -112,8 +109,8 @@ def _rows(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
     rank = len(indices.shape) - 1
     if (
         params["mode"].name not in ("PROMISE_IN_BOUNDS", "CLIP")
-        or x.dtype.name not in ("float32", "int32")
         or 0 in x.shape
+        or host_moves.is_key(x)
         or tuple(params["slice_sizes"]) != (1, *trailing)
         or tuple(numbers.collapsed_slice_dims) != (0,)
         or tuple(numbers.start_index_map) != (0,)
@@ -121,34 +118,101 @@ def _rows(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
         or numbers.operand_batching_dims
     ):
         return None
-    return x.shape[0], math.prod(trailing)
+    return x.shape[0], math.prod(trailing) * host_moves.item_size(x), math.prod(indices.shape[:-1])
 
 
-def _scatter(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+def _written_rows(params: Mapping[str, Any], operands: Sequence[Any]) -> tuple[int, int] | None:
+    """How many rows are written, and the elements of each; None if anything else is."""
     x, indices, updates = operands
     numbers = params["dimension_numbers"]
+    rank = len(indices.shape) - 1
     if (
         params["mode"].name not in ("PROMISE_IN_BOUNDS", "FILL_OR_DROP")
-        or (len(x.shape), len(updates.shape)) != (1, 1)
         or indices.dtype != "int32"
         or x.dtype != updates.dtype
-        or numbers.update_window_dims
+        or host_moves.is_key(x)
         or tuple(numbers.inserted_window_dims) != (0,)
         or tuple(numbers.scatter_dims_to_operand_dims) != (0,)
         or numbers.operand_batching_dims
+        or tuple(updates.shape[rank:]) != tuple(x.shape[1:])
+        or tuple(numbers.update_window_dims) != tuple(range(rank, rank + len(x.shape) - 1))
     ):
         return None
-    return (updates.shape[0],)
+    return math.prod(updates.shape[:rank]), math.prod(x.shape[1:])
+
+
+def _scatter_add(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    return _written_rows(params, operands)
+
+
+def _scatter(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    rows = _written_rows(params, operands)
+    if rows is None or params.get("update_jaxpr") is not None:
+        return None
+    x = operands[0]
+    return x.shape[0], rows[1] * x.dtype.itemsize, rows[0]
+
+
+def _sorted(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    shape = operands[0].shape
+    kinds = [_KINDS.get(x.dtype.kind) for x in operands]
+    if None in kinds or params["dimension"] != len(shape) - 1 or 0 in shape:
+        return None
+    each = [n for x, kind in zip(operands, kinds, strict=True) for n in (x.dtype.itemsize, kind)]
+    return math.prod(shape[:-1]), shape[-1], params["num_keys"], len(operands), *each
+
+
+#: How `native/sorting.cc` calls kinds of dtypes.
+_KINDS: Final = {"b": 0, "u": 0, "i": 1, "f": 2}
+
+
+def _searched(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    row, values = operands
+    sizes = row.shape[-1], values.shape[-1]
+    if 0 in values.shape or not sizes[0] or out.dtype != "int32" or row.dtype != values.dtype:
+        return None
+    if row.shape[:-1] != values.shape[:-1]:
+        return None
+    return math.prod(row.shape[:-1]), *sizes, int(params["side"] == "right")
+
+
+def _is_threefry(keys: Any) -> bool:
+    from dovetail.extend.random import threefry_prng_impl  # deferred: calls with keys need it
+
+    return keys.dtype.implementation is threefry_prng_impl
+
+
+def _bits(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    (keys,) = operands
+    if not _is_threefry(keys):
+        return None
+    return math.prod(keys.shape), math.prod(params["shape"]), params["bit_width"] // 8
+
+
+def _split_keys(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    (keys,) = operands
+    return (math.prod(keys.shape), math.prod(params["shape"])) if _is_threefry(keys) else None
+
+
+def _folded_keys(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    return (math.prod(operands[0].shape),) if _is_threefry(operands[0]) else None
 
 
 _NUMBERS: Final[Mapping[str, _Numbers]] = {
+    **host_moves.NUMBERS,
     "argmax": _position,
     "argmin": _position,
     "convert_element_type": _conversion,
+    "cummax": _cumulative,
+    "cummin": _cumulative,
+    "cumprod": _cumulative,
     "cumsum": _cumulative,
     "dot_general": _product,
     "gather": _rows,
     "integer_pow": _power,
+    "random_bits": _bits,
+    "random_fold_in": _folded_keys,
+    "random_split": _split_keys,
     "reduce_and": _reduction,
     "reduce_max": _reduction,
     "reduce_max_of_numbers": _reduction,
@@ -156,9 +220,18 @@ _NUMBERS: Final[Mapping[str, _Numbers]] = {
     "reduce_or": _reduction,
     "reduce_prod": _reduction,
     "reduce_sum": _reduction,
-    "scatter-add": _scatter,
-    "transpose": _transpose,
+    "round": _rounding,
+    "scatter": _scatter,
+    "scatter-add": _scatter_add,
+    "searchsorted": _searched,
+    "sort": _sorted,
 }
+
+#: Those of functions for any dtype.
+_ANY_DTYPE: Final = (
+    *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
 
 
 def host_functions() -> Mapping[tuple[str, str], HostFunction]:
@@ -173,7 +246,9 @@ def host_functions() -> Mapping[tuple[str, str], HostFunction]:
     functions = {}
     for entry in entries:
         primitive = entry.primitive.decode()
-        functions[primitive, entry.dtype.decode()] = HostFunction(
-            entry.function, entry.most, _NUMBERS.get(primitive)
+        dtype = entry.dtype.decode()
+        function = HostFunction(entry.function, entry.most, _NUMBERS.get(primitive))
+        functions.update(
+            {(primitive, name): function for name in (_ANY_DTYPE if dtype == "*" else (dtype,))}
         )
     return functions

@@ -177,9 +177,12 @@ class HostFunction:
         most: the number of elements, of the result or the largest operand, up to which it takes
             less time than the start of a program.
         numbers: what the function gets for `numbers`, from the parameters of an equation, the avals
-            of its operands, and that of its result; None if it cannot compute the equation. A
-            function without it is elementwise, and of a primitive without parameters: its numbers
-            are a step for each operand, which is 1, or 0 if the operand is one element for all.
+            of its operands, and that of its result; None if it cannot compute the equation. If
+            there are several results, it gets a list of their avals, each result begins at the next
+            multiple of 64 bytes, and `count` is that of the first. A function without it is
+            elementwise, of operands of one dtype, and of a primitive without parameters: its
+            numbers are a step for each operand, which is 1, or 0 if the operand is one element for
+            all.
     """
 
     address: int

@@ -504,7 +504,9 @@ class KeyArray(Array):
     @property
     def aval(self) -> Any:
         """The abstract value: shape and key dtype."""
-        return _logical_aval(self._any_buffer().aval, self._key_dtype)
+        value = held_value(self)
+        physical = self._any_buffer().aval if value is None else numpy_aval(value)
+        return _logical_aval(physical, self._key_dtype)
 
     def identities(self) -> np.ndarray[Any, Any]:
         """Which keys it holds, for the option ``debug_key_reuse``."""
@@ -585,7 +587,7 @@ def array_from_buffer(buffer: Any) -> Array:
 
 def _once_held() -> dict[int, Any]:
     """The buffers of arrays that have held values, made if need be, and where those were made."""
-    arrays = [thing for thing in gc.get_objects() if type(thing) is Array]
+    arrays = [thing for thing in gc.get_objects() if type(thing) in (Array, KeyArray)]
     return {id(x._buffer): x._made for x in arrays if hasattr(x, "_made") and hasattr(x, "_buffer")}
 
 

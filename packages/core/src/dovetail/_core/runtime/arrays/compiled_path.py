@@ -13,7 +13,13 @@ from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.tracebacks import boundary
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import Array, DeletedArray, Retired, array_from_buffer
+from dovetail._core.runtime.arrays.array import (
+    Array,
+    DeletedArray,
+    KeyArray,
+    Retired,
+    array_from_buffer,
+)
 from dovetail._core.runtime.arrays.donation import retire_donated
 from dovetail._core.runtime.arrays.held_values import MOST_HELD, place_value
 from dovetail._core.runtime.arrays.host import checked_ndarray
@@ -57,6 +63,7 @@ def _waiting(wait: Callable[[Array], Array]) -> Callable[..., Array]:
 if native.calls is not None:
     native.calls.configure(
         Array,
+        KeyArray,
         DeletedArray,
         Retired,
         _jax.ArrayImpl,
@@ -80,6 +87,7 @@ if native.calls is not None:
             (config.default_mesh, None),
             (config.debug_nans, False),
             (config.debug_infs, False),
+            (config.debug_key_reuse, False),
             (config.transfer_guard_host_to_device, None),
             (config.post_hook, None),
             (config.no_execution, False),

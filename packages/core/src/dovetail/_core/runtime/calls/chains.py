@@ -2,64 +2,99 @@
 
 Where a call with small arrays needs no program (`direct_calls`), that may also be one of a compiled
 function: if each operation of its trace has a function of C that computes it, they are called in
-turn, in memory between the arguments and the result. This saves the start of a program, and
-its compilation. A chain is for the shapes that were traced.
+turn, in memory between the arguments and the results, which may be trees. This saves the start of a
+program, and its compilation. A chain is for the shapes that were traced.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dovetail._core.base import caches, config, native
+from dovetail._core.base import caches, config, native, pytree
 from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
+from dovetail._core.ir.avals import make_aval, physical_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from dovetail._core.ir.walk import inline_calls
-from dovetail._core.ops.elementwise.conversion import copy_p, stop_gradient_p
+from dovetail._core.ops.elementwise.conversion import (
+    bitcast_convert_type_p,
+    copy_p,
+    stop_gradient_p,
+)
+from dovetail._core.ops.random.keys import random_clone_p, random_unwrap_p, random_wrap_p
 from dovetail._core.ops.shape.creation import iota_p
 from dovetail._core.ops.shape.reshaping import squeeze_p
 from dovetail._core.plugins.hookspecs import HostFunction
-from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.runtime.arrays.array import Array, KeyArray
 from dovetail._core.runtime.calls.direct_calls import (
     KINDS,
     LONGEST,
     MOST_ELEMENTS,
-    MOST_OPERANDS,
     NO_NUMBER,
     Way,
+    are_operands,
     know_default_place,
 )
 from dovetail._core.runtime.devices.host_functions import host_function, host_functions
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import dce_closed
 
-__all__ = ["chained_way"]
+__all__ = ["Argument", "chained_way"]
 
-_MOST_ARGUMENTS: Final = 8
 _STATIC: Final = -3
 _MOST_DIMENSIONS: Final = 8
-_MOST_VALUES: Final = 96
+#: As in `native/chains.h`.
+_MOST_LEAVES: Final = 128
+_MOST_VALUES: Final = 1024
+_MOST_OPERANDS: Final = 8
 _MOST_BYTES: Final = 2**16
 _ALIGNMENT: Final = 64
 #: Elements that take as long as to go on to the next row.
 _ROW: Final = 16
-#: What an operation takes, of the time that a program takes to start.
+#: What an operation takes, of the time that a program takes to start; what a program takes for it;
+#: and what a program takes for a leaf of the arguments or the result.
 _STEP: Final = 1 / 64
+_STEP_OF_PROGRAM: Final = 1 / 128
+_LEAF_OF_PROGRAM: Final = 1 / 32
+#: Elements of constants up to which what is made of them is a constant.
+_FOLDED: Final = 64
+_BYTE: Final = np.dtype(np.uint8)
+_FUNCTION: Final = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t
+)
+_NUMBERS: Final = frozenset({np.float32, np.int32, np.uint32, np.bool_})
 
 if native.calls is not None:
     caches.register(native.calls.forget_ways)
+
+
+class Argument(NamedTuple):
+    """An argument of a call.
+
+    Attributes:
+        value: a static argument.
+        tree: the structure of one that is none; else None.
+        leaves: its leaves.
+        first: the number of the first of these among the variables of the trace.
+    """
+
+    value: Any
+    tree: Any
+    leaves: Sequence[Any]
+    first: int
 
 
 class _Value(NamedTuple):
     """What a variable stands for, or a part of it that is repeated.
 
     Attributes:
-        kind: "argument", "constant" or "step".
+        kind: "argument", "constant" or "computed".
         number: which of them.
         shape: of the value, which may have ones where the variable's shape has more.
     """
@@ -78,7 +113,6 @@ class _Step(NamedTuple):
     elements: int
     rows: int
     row_bytes: tuple[int, ...]
-    size: int
 
 
 class _NoChain(Exception):
@@ -92,13 +126,17 @@ class _Chain:
     Attributes:
         values: what variables stand for.
         constants: the bytes of constants.
-        steps: what is computed.
-        share: the time that it takes, where 1 is that of a program.
+        steps: what is computed, and the number of the first result.
+        sizes: the bytes of each result, padded.
+        share: the time that it takes, where 1 is that which a program takes to start.
+        most: the time that a program takes.
     """
 
+    most: float
     values: dict[Any, _Value] = field(default_factory=dict)
     constants: list[bytes] = field(default_factory=list)
-    steps: list[_Step] = field(default_factory=list)
+    steps: list[tuple[_Step, int]] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
     share: float = 0.0
 
     def constant(self, value: Any, aval: Any) -> _Value:
@@ -118,14 +156,15 @@ class _Chain:
         Raises:
             _NoChain: there is no function for it.
         """
-        if eqn.effects or len(eqn.outvars) != 1 or len(eqn.invars) > MOST_OPERANDS:
+        if eqn.effects or len(eqn.invars) > _MOST_OPERANDS:
             raise _NoChain
-        out = eqn.outvars[0]
-        self.values[out] = self._same(eqn) or self._computed(eqn, out.aval)
+        same = self._same(eqn) if len(eqn.outvars) == 1 else None
+        values = self._computed(eqn) if same is None else [same]
+        self.values.update(zip(eqn.outvars, values, strict=True))
 
     def _same(self, eqn: JaxprEqn) -> _Value | None:
         """The value of an equation that only gives an array another shape."""
-        out = eqn.outvars[0].aval
+        out = physical_aval(eqn.outvars[0].aval)
         if eqn.primitive is iota_p and not eqn.invars:
             _check_size(out)
             shape = [1] * len(out.shape)
@@ -136,21 +175,24 @@ class _Chain:
         if len(eqn.invars) != 1:
             return None
         operand = eqn.invars[0]
-        whole = operand.aval.shape
+        aval = physical_aval(operand.aval)
+        whole = aval.shape
         if eqn.primitive is broadcast_in_dim_p:
-            if out.division is not None:
+            if out.division is not None or aval is not operand.aval:
                 return None
             value = self.value(operand)
             if math.prod(value.shape) == 1:
                 return value._replace(shape=())
-            value = self.whole(value, operand.aval)
+            value = self.whole(value, aval)
             shape = [1] * len(out.shape)
             for size, dimension in zip(whole, eqn.params["broadcast_dimensions"], strict=True):
                 shape[dimension] = size
             return value._replace(shape=tuple(shape))
         same = eqn.primitive is reshape_p and eqn.params["dimensions"] is None
+        if eqn.primitive is bitcast_convert_type_p:
+            same = whole == out.shape
         if eqn.primitive is convert_element_type_p:
-            same = operand.aval.dtype == out.dtype
+            same = aval.dtype == out.dtype
         if same or eqn.primitive in _SAME:
             value = self.value(operand)
             if value.shape == whole:
@@ -159,49 +201,126 @@ class _Chain:
                 return value
         return None
 
-    def _computed(self, eqn: JaxprEqn, out: Any) -> _Value:
+    def _computed(self, eqn: JaxprEqn) -> list[_Value]:
         function = None
-        if eqn.invars:
-            function = host_function(eqn.primitive, eqn.invars[-1].aval.dtype)
-        if function is None or out.division is not None or len(out.shape) > _MOST_DIMENSIONS:
+        avals = [physical_aval(atom.aval) for atom in eqn.invars]
+        outs = [physical_aval(var.aval) for var in eqn.outvars]
+        if avals:
+            function = host_function(eqn.primitive, avals[-1].dtype)
+        if function is None or any(
+            out.division is not None or len(out.shape) > _MOST_DIMENSIONS for out in outs
+        ):
             raise _NoChain
-        operands = tuple([self.value(atom) for atom in eqn.invars])
-        avals = [atom.aval for atom in eqn.invars]
+        keyed = any(atom.aval is not aval for atom, aval in zip(eqn.invars, avals, strict=True))
+        if keyed and not config.threefry_partitionable.value:
+            raise _NoChain  # functions make the bits of the option's default
+        values = [self.value(atom) for atom in eqn.invars]
         if function.numbers is None:
-            step = _elementwise(eqn.params, function, operands, avals, out)
-        else:
-            numbers = function.numbers(eqn.params, avals, out)
-            if numbers is None:
-                raise _NoChain
-            operands = tuple([self.whole(v, a) for v, a in zip(operands, avals, strict=True)])
-            count, nothing = math.prod(out.shape), (0,) * (len(operands) + 1)
-            size = _padded(count * out.dtype.itemsize)
-            step = _Step(function.address, operands, tuple(numbers), count, 1, nothing, size)
-        return self.computed_by(step, function, out)
+            asked = any(value is not None for value in eqn.params.values())
+            if asked or not are_operands(eqn.primitive, [atom.aval for atom in eqn.invars]):
+                raise _NoChain  # keys are of a dtype of their own
+            return [self._elementwise(function, values, avals, *outs)]
+        out = [var.aval for var in eqn.outvars] if len(outs) > 1 else eqn.outvars[0].aval
+        numbers = function.numbers(eqn.params, [atom.aval for atom in eqn.invars], out)
+        if numbers is None:
+            raise _NoChain
+        values = [self.whole(v, a) for v, a in zip(values, avals, strict=True)]
+        step = _whole_arrays(function, values, numbers, outs[0])
+        return self.computed_by(step, function, outs)
+
+    def _elementwise(
+        self, function: HostFunction, values: Sequence[_Value], avals: Sequence[Any], out: Any
+    ) -> _Value:
+        step = _elementwise(function, values, avals, out)
+        if step is None:  # what is the same for some elements is repeated for them
+            values = [
+                self.whole(v, make_aval(out.shape, a.dtype)) if math.prod(v.shape) != 1 else v
+                for v, a in zip(values, avals, strict=True)
+            ]
+            step = _elementwise(function, values, avals, out)
+        if step is None:
+            raise _NoChain
+        return self.computed_by(step, function, [out])[0]
 
     def whole(self, value: _Value, aval: Any) -> _Value:
         """A value with all its elements, none of which stands for several."""
         return value if value.shape == aval.shape else self.copied(value, aval)
 
-    def copied(self, value: _Value, aval: Any) -> _Value:
-        function = host_function(copy_p, aval.dtype)
-        if function is None or function.numbers is not None:
+    def copied(self, value: _Value, aval: Any, folds: bool = True) -> _Value:
+        """A copy; if it `folds`, that of a constant is another constant."""
+        function = host_function(broadcast_in_dim_p, aval.dtype)
+        if function is None or function.numbers is None:
             raise _NoChain
-        step = _elementwise({}, function, (value,), (aval,), aval)
-        return self.computed_by(step, function, aval)
+        part = make_aval(value.shape, aval.dtype)
+        dimensions = tuple(range(len(aval.shape) - len(value.shape), len(aval.shape)))
+        params = {"shape": aval.shape, "broadcast_dimensions": dimensions, "sharding": None}
+        numbers = function.numbers(params, [part], aval)
+        if numbers is None:
+            raise _NoChain
+        step = _whole_arrays(function, [value], numbers, aval)
+        return self.computed_by(step, function, [aval], folds)[0]
 
-    def computed_by(self, step: _Step, function: HostFunction, out: Any) -> _Value:
-        elements = max([math.prod(out.shape), *[math.prod(v.shape) for v in step.operands]])
+    def computed_by(
+        self, step: _Step, function: HostFunction, outs: Sequence[Any], folds: bool = True
+    ) -> list[_Value]:
+        shapes = [*[out.shape for out in outs], *[v.shape for v in step.operands]]
+        elements = max(map(math.prod, shapes))
+        folds = folds and len(outs) == 1 and elements <= _FOLDED and step.rows == 1
+        if folds and all(v.kind == "constant" for v in step.operands):
+            return [self._folded(step, outs[0])]
         self.share += _STEP + (elements + _ROW * (step.rows - 1)) / function.most
-        self.steps.append(step)
+        self.most += _STEP_OF_PROGRAM
+        first = len(self.sizes)
+        self.steps.append((step, first))
         # A program would fuse several.
-        if self.share > (LONGEST if len(self.steps) == 1 else 1):
+        if self.share > (LONGEST if len(self.steps) == 1 else self.most):
             raise _NoChain
-        return _Value("step", len(self.steps) - 1, out.shape)
+        self.sizes += [_padded(math.prod(out.shape) * out.dtype.itemsize) for out in outs]
+        return [_Value("computed", first + n, out.shape) for n, out in enumerate(outs)]
+
+    def _folded(self, step: _Step, out: Any) -> _Value:
+        """What is computed of constants, now rather than in each call."""
+        size = len(step.operands)
+        held = [ctypes.create_string_buffer(self.constants[v.number]) for v in step.operands]
+        operands = (ctypes.c_void_p * size)(*[ctypes.addressof(x) for x in held])
+        numbers = (ctypes.c_ssize_t * len(step.numbers))(*step.numbers)
+        result = ctypes.create_string_buffer(math.prod(out.shape) * out.dtype.itemsize)
+        _FUNCTION(step.address)(operands, numbers, result, step.elements)
+        self.constants.append(result.raw)
+        return _Value("constant", len(self.constants) - 1, out.shape)
+
+    def results(self, outvars: Sequence[Any]) -> list[int]:
+        """The numbers of what is computed for results, each of which has a place of its own."""
+        numbers: list[int] = []
+        for out in outvars:
+            aval, value = physical_aval(out.aval), self.value(out)
+            if math.prod(aval.shape) > MOST_ELEMENTS:
+                raise _NoChain
+            alone = (
+                value.kind == "computed"
+                and value.shape == aval.shape
+                and value.number not in numbers
+            )
+            if not alone or not self._has_one(value.number):
+                value = self.copied(value, aval, folds=False)
+            numbers.append(value.number)
+        return numbers
+
+    def _has_one(self, number: int) -> bool:
+        """Whether a result is the only one of its step."""
+        firsts = [first for _, first in self.steps]
+        return number in firsts and (number + 1 in firsts or number + 1 == len(self.sizes))
 
 
 #: Primitives whose results are their operands, besides those of shapes.
-_SAME: Final[tuple[Primitive, ...]] = (copy_p, squeeze_p, stop_gradient_p)
+_SAME: Final[tuple[Primitive, ...]] = (
+    copy_p,
+    random_clone_p,
+    random_unwrap_p,
+    random_wrap_p,
+    squeeze_p,
+    stop_gradient_p,
+)
 
 
 def _check_size(aval: Any) -> None:
@@ -214,18 +333,12 @@ def _padded(size: int) -> int:
 
 
 def _elementwise(
-    params: Mapping[str, Any],
-    function: HostFunction,
-    operands: tuple[_Value, ...],
-    avals: Sequence[Any],
-    out: Any,
-) -> _Step:
-    """A call of an elementwise function for each row of the result."""
-    if any(value is not None for value in params.values()):
-        raise _NoChain
+    function: HostFunction, operands: Sequence[_Value], avals: Sequence[Any], out: Any
+) -> _Step | None:
+    """A call of an elementwise function for each row of the result; None if there are none."""
     shape = out.shape
     if any(v.shape and len(v.shape) != len(shape) for v in operands):
-        raise _NoChain
+        return None
     parts = [v.shape or (1,) * len(shape) for v in operands]
     for split in range(len(shape) + 1):
         inner = [_relation(part[split:], shape[split:]) for part in parts]
@@ -233,23 +346,30 @@ def _elementwise(
         if None not in inner and None not in outer:
             break
     else:
-        raise _NoChain
+        return None
     count, rows = math.prod(shape[split:]), math.prod(shape[:split])
     row_bytes = [
         step * (count if whole else 1) * aval.dtype.itemsize
         for step, whole, aval in zip(outer, inner, avals, strict=True)
         if step is not None
     ]
-    size = out.dtype.itemsize
     return _Step(
         function.address,
-        operands,
+        tuple(operands),
         tuple([int(bool(step)) for step in inner]),
         count,
         rows,
-        (*row_bytes, count * size),
-        _padded(count * rows * size),
+        (*row_bytes, count * out.dtype.itemsize),
     )
+
+
+def _whole_arrays(
+    function: HostFunction, operands: Sequence[_Value], numbers: Sequence[int], out: Any
+) -> _Step:
+    """A call of a function of whole arrays."""
+    nothing = (0,) * (len(operands) + 1)
+    count = math.prod(out.shape)
+    return _Step(function.address, tuple(operands), tuple(numbers), count, 1, nothing)
 
 
 def _relation(part: tuple[int, ...], whole: tuple[int, ...]) -> int | None:
@@ -260,70 +380,115 @@ def _relation(part: tuple[int, ...], whole: tuple[int, ...]) -> int | None:
 
 
 def chained_way(
-    closed: ClosedJaxpr, args: Sequence[Any], dynamic: Sequence[int], names: tuple[str, ...]
+    closed: ClosedJaxpr, arguments: Sequence[Argument], out_tree: Any, names: tuple[str, ...]
 ) -> Way | None:
     """How a call is computed by a chain; None if it needs a program.
 
     Args:
         closed: the trace of the function.
-        args: the arguments of the call.
-        dynamic: the position of that for each variable of the trace; the others are static.
+        arguments: those of the call.
+        out_tree: the structure of its result.
         names: the keywords of the last arguments.
     """
-    if len(args) > _MOST_ARGUMENTS or len(closed.jaxpr.outvars) != 1:
+    outs = closed.out_avals
+    if not 0 < len(outs) <= _MOST_LEAVES or len(closed.in_avals) > _MOST_LEAVES - len(arguments):
         return None
     if len(closed.jaxpr.eqns) > _MOST_VALUES or not host_functions():
         return None
-    kinds, becomes = [_STATIC] * len(args), [NO_NUMBER] * len(args)
-    if len(dynamic) != len(closed.jaxpr.invars):
-        return None
-    for i, aval in zip(dynamic, closed.in_avals, strict=True):
-        arg = args[i]
-        if aval.division is not None or len(aval.shape) > _MOST_DIMENSIONS:
+    leaves: list[tuple[int, int, tuple[int, ...], Any]] = []
+    forms, order = [], []
+    for argument in arguments:
+        if argument.tree is None:
+            if not _is_plain(argument.value):
+                return None
+            leaves.append((_STATIC, NO_NUMBER, (), argument.value))
+            forms.append(...)
+            order.append(None)
+            continue
+        form = _form(argument.tree)
+        forms.append(argument.tree if form is None else form)
+        for number, leaf in enumerate(argument.leaves, argument.first):
+            found = _leaf(leaf, closed.in_avals[number])
+            if found is None:
+                return None
+            leaves.append(found)
+            order.append(number)
+    for out in outs:
+        if out.weak_type or out.division is not None or len(out.shape) >= _MOST_DIMENSIONS:
             return None
-        if type(arg) in KINDS:
-            kinds[i], becomes[i] = KINDS[type(arg)], aval.dtype.num
-        elif not aval.weak_type and (
-            type(arg) is Array or (type(arg) is np.ndarray and arg.dtype is aval.dtype)
-        ):
-            kinds[i] = aval.dtype.num
-        else:
-            return None
-    if not all(_is_plain(arg) for i, arg in enumerate(args) if i not in dynamic):
-        return None
-    out = closed.out_avals[0]
-    if out.weak_type or out.division is not None or len(out.shape) > _MOST_DIMENSIONS:
-        return None
+    form = _form(out_tree)
     try:
-        capsule = _chain(closed, args, dynamic)
+        chain = _chain(closed, leaves, order)
     except _NoChain:
         return None
+    capsule = native.calls.chain(
+        tuple(leaves),
+        tuple(forms),
+        pytree.registry.flatten,
+        *chain,
+        out_tree.unflatten if form is None else form,
+    )
     know_default_place()
-    most = max([math.prod(aval.shape) for aval in closed.in_avals], default=1)
-    key = config.trace_key()
-    kinds_and_types = tuple(kinds), tuple(becomes)
-    return Way(0, key, *kinds_and_types, (), (), out.dtype, most, capsule, names)
+    most = max([math.prod(shape) for _, _, shape, _ in leaves], default=1)
+    return Way(0, config.trace_key(), (), (), (), (), _BYTE, most, capsule, names)
 
 
-def _chain(closed: ClosedJaxpr, args: Sequence[Any], dynamic: Sequence[int]) -> Any:
+def _leaf(leaf: Any, aval: Any) -> tuple[int, int, tuple[int, ...], Any] | None:
+    """What C expects of a leaf of the arguments; None if it is to have a program."""
+    physical = physical_aval(aval)
+    shape, number = physical.shape, physical.dtype.num
+    if aval.division is not None or len(shape) > _MOST_DIMENSIONS:
+        return None
+    if type(leaf) in KINDS:
+        return KINDS[type(leaf)], number, (), None
+    if aval.weak_type:
+        return None
+    if type(leaf) is KeyArray:
+        return number, NO_NUMBER, shape, aval.dtype
+    if type(leaf) is Array or (
+        (type(leaf) is np.ndarray or type(leaf) in _NUMBERS) and leaf.dtype is aval.dtype
+    ):
+        return number, NO_NUMBER, shape, None
+    return None
+
+
+def _form(tree: Any) -> Any:
+    """A tree of lists, tuples, dictionaries and None, with an ellipsis for each leaf; None if it
+    has others."""
+    form = tree.unflatten([...] * tree.num_leaves)
+    rest = [form]
+    while rest:
+        value = rest.pop()
+        if type(value) is dict:
+            rest += value.values()
+        elif type(value) in (list, tuple):
+            rest += value
+        elif value is not None and value is not ...:
+            return None
+    return form
+
+
+def _chain(
+    closed: ClosedJaxpr, leaves: Sequence[Any], order: Sequence[int | None]
+) -> tuple[Any, ...]:
     """The chain as C takes it."""
     flat = dce_closed(inline_calls(closed))
     jaxpr = flat.jaxpr
-    chain = _Chain()
-    for i, var in zip(dynamic, jaxpr.invars, strict=True):
-        chain.values[var] = _Value("argument", i, var.aval.shape)
+    chain = _Chain(1 + (len(leaves) + len(jaxpr.outvars)) * _LEAF_OF_PROGRAM)
+    for i, number in enumerate(order):
+        if number is not None:
+            var = jaxpr.invars[number]
+            chain.values[var] = _Value("argument", i, physical_aval(var.aval).shape)
     for var, value in zip(jaxpr.constvars, flat.consts, strict=True):
         placed = type(value) is Array and value.committed
         if placed or not isinstance(value, (Array, np.ndarray, np.generic)):
             raise _NoChain
+        if physical_aval(var.aval) is not var.aval:
+            raise _NoChain
         chain.values[var] = chain.constant(value, var.aval)
     for eqn in jaxpr.eqns:
         chain.add(eqn)
-    out = jaxpr.outvars[0]
-    if math.prod(out.aval.shape) > MOST_ELEMENTS:
-        raise _NoChain
-    if chain.value(out) != ("step", len(chain.steps) - 1, out.aval.shape):
-        chain.copied(chain.value(out), out.aval)
+    results = chain.results(jaxpr.outvars)
     places: list[int] = []
     end = 0
     for constant in chain.constants:
@@ -331,29 +496,32 @@ def _chain(closed: ClosedJaxpr, args: Sequence[Any], dynamic: Sequence[int]) -> 
         end += _padded(len(constant))
     constants = b"".join([c.ljust(_padded(len(c)), b"\0") for c in chain.constants])
     end = 0
-    for step in chain.steps:
+    for number, size in enumerate(chain.sizes):
         places.append(end)
-        end += step.size
-    room = end - chain.steps[-1].size
-    first = {"argument": 0, "constant": len(args), "step": len(args) + len(chain.constants)}
-    if first["step"] + len(chain.steps) > _MOST_VALUES or room > _MOST_BYTES:
+        end += 0 if number in results else size
+    first = {"argument": 0, "constant": len(leaves), "computed": len(leaves) + len(chain.constants)}
+    if len(leaves) + len(places) > _MOST_VALUES or end > _MOST_BYTES:
         raise _NoChain
     steps = [
         (
             step.address,
             tuple([first[v.kind] + v.number for v in step.operands]),
-            first["step"] + number,
-            *step[2:6],
+            first["computed"] + number,
+            *step[2:],
         )
-        for number, step in enumerate(chain.steps)
+        for step, number in chain.steps
     ]
-    shapes: list[Any] = [None] * len(args)
-    for i, var in zip(dynamic, jaxpr.invars, strict=True):
-        shapes[i] = var.aval.shape if type(args[i]) not in KINDS else None
-    fixed = tuple([None if i in dynamic else arg for i, arg in enumerate(args)])
-    return native.calls.chain(
-        tuple(shapes), fixed, constants, tuple(places), room, tuple(steps), out.aval.shape
-    )
+    avals = [physical_aval(out) for out in closed.out_avals]
+    outcomes = [
+        (
+            first["computed"] + number,
+            aval.dtype,
+            aval.shape,
+            None if aval is logical else logical.dtype,
+        )
+        for number, aval, logical in zip(results, avals, closed.out_avals, strict=True)
+    ]
+    return constants, len(chain.constants), tuple(places), end, tuple(steps), tuple(outcomes)
 
 
 def _is_plain(value: Any) -> bool:

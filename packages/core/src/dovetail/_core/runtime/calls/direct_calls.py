@@ -19,10 +19,12 @@ import numpy as np
 from dovetail._core.base import config, native
 from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.host_functions import host_function
 from dovetail._core.runtime.devices.sharding import first_sharding
+from dovetail._core.trace.primitive import Primitive
 
 __all__ = [
     "KINDS",
@@ -31,6 +33,7 @@ __all__ = [
     "MOST_OPERANDS",
     "NO_NUMBER",
     "Way",
+    "are_operands",
     "compute_directly",
     "know_default_place",
     "may_be_direct",
@@ -135,6 +138,8 @@ def _way(
     out = eqn.outvars[0].aval
     if function is None or function.numbers is not None or out.weak_type or eqn.effects:
         return None
+    if not are_operands(eqn.primitive, [atom.aval for atom in eqn.invars]):
+        return None
     if any(atom.aval.shape not in ((), out.shape) for atom in eqn.invars):
         return None
     kinds, becomes = [], []
@@ -166,6 +171,17 @@ def _way(
         out.dtype,
         min(function.most * LONGEST, MOST_ELEMENTS),
     )
+
+
+def are_operands(primitive: Primitive, avals: Sequence[Any]) -> bool:
+    """Whether a function of elements takes operands of these types: of one dtype, but that
+    `select_n` chooses between two by truths."""
+    last, chooses = avals[-1].dtype, primitive is select_n_p
+    if chooses and (len(avals) != MOST_OPERANDS or avals[0].dtype != bool):
+        return False
+    if len(avals) > MOST_OPERANDS or not isinstance(last, np.dtype):
+        return False
+    return all(a.dtype == last for a in avals[int(chooses) :])
 
 
 def know_default_place() -> None:
@@ -203,14 +219,14 @@ def compute_directly(compiled: Any, way: Way | None, args: Sequence[Any]) -> Arr
 
 def tell_way(
     compiled: Any, way: Way, args: Sequence[Any], kwargs: Mapping[str, Any] = MappingProxyType({})
-) -> Array | None:
+) -> Any:
     """The result of a call, and later ones, of a function that is told how to compute them.
 
     None if it knows too many ways already: those of ever other shapes are to be programs.
     """
     if not compiled._add_direct(*way):
         return None
-    result: Array | None = compiled._call_directly(*args, **kwargs)
+    result = compiled._call_directly(*args, **kwargs)
     if result is None:
         compiled._drop_direct()  # the arguments are somewhere else, say
     return result

@@ -21,7 +21,7 @@ from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
 from dovetail._core.ir.avals import array_conversion, aval_of
 from dovetail._core.ir.jaxpr import Jaxpr, Literal, Var
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.runtime.arrays.array import Array, KeyArray
 from dovetail._core.runtime.calls.direct_calls import compute_directly, may_be_direct, way_of
 from dovetail._core.runtime.calls.fastpath import does_all
 from dovetail._core.runtime.calls.jit import ONE_LEAF, CallArguments, JitFunction, Missed
@@ -37,7 +37,7 @@ _PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 _CONTAINERS: Final = frozenset({list, tuple, set, dict})
 _ARRAY_TYPES: Final = (*_HOST_TYPES, Array)
-_PLAIN: Final = frozenset({int, float, np.ndarray, Array})
+_PLAIN: Final = frozenset({int, float, np.ndarray, Array, KeyArray})
 
 
 class _NotSupported(Exception):

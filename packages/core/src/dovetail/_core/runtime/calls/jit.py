@@ -31,12 +31,11 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.calls.sharding_constraint import constrain
-from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating, raise_explained
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss, log_traced
-from dovetail._core.runtime.calls.chains import chained_way
+from dovetail._core.runtime.calls.chains import Argument, chained_way
 from dovetail._core.runtime.calls.direct_calls import Way, tell_way
 from dovetail._core.runtime.calls.fastpath import (
     Explain,
@@ -369,14 +368,14 @@ class JitFunction:
             )
         return result, None, False
 
-    def _offer(self, *args: Any, **kwargs: Any) -> Array | None:
+    def _offer(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self.offer(*args, **kwargs)
         except BaseException as error:
             hide_frames(error)
             raise
 
-    def offer(self, *args: Any, **kwargs: Any) -> Array | None:
+    def offer(self, *args: Any, **kwargs: Any) -> Any:
         """The result of a call that needs no program, before there is one; None if it needs one.
 
         No frame of C++ is below, which would end the process with a daemon thread.
@@ -387,7 +386,7 @@ class JitFunction:
         staged = self.staged_for(arguments, self._avals(arguments))
         return None if staged.way is None else self._directly(arguments, staged)
 
-    def _directly(self, arguments: CallArguments, staged: StagedProgram) -> Array | None:
+    def _directly(self, arguments: CallArguments, staged: StagedProgram) -> Any:
         """The result of a call that needs no program, now and later; None if it needs one."""
         args, kwargs = arguments.args, arguments.kwargs
         if staged.way is False:
@@ -399,15 +398,19 @@ class JitFunction:
         wanted = config.direct_calls.value
         if wanted == "none" or (wanted == "eager" and self.has_lines):
             return None
+        if not self._may_be_direct or staged.uses or staged.narrowed or staged.empty:
+            return None
         args, kwargs = arguments.args, arguments.kwargs
-        names = [*range(len(args)), *kwargs]
         dynamic = [*arguments.positions, *sorted(arguments.keywords)]
-        if not self._may_be_direct or len(arguments.leaves) != len(dynamic):
-            return None
-        if staged.uses or staged.narrowed or staged.out_tree != ONE_LEAF:
-            return None
-        numbers = [names.index(name) for name in dynamic]
-        return chained_way(staged.closed, (*args, *kwargs.values()), numbers, tuple(kwargs))
+        values: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        given = {name: Argument(value, None, (), 0) for name, value in values.items()}
+        first = 0
+        trees = [tree for half in arguments.in_tree.children() for tree in half.children()]
+        for name, tree in zip(dynamic, trees, strict=True):
+            end = first + tree.num_leaves
+            given[name] = Argument(None, tree, arguments.leaves[first:end], first)
+            first = end
+        return chained_way(staged.closed, list(given.values()), staged.out_tree, tuple(kwargs))
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the function itself, on arrays in place of numbers of the host."""
