@@ -62,7 +62,7 @@ def test_a_plugin_uses_only_what_third_parties_are_promised(plugin, source_tree)
         if module.name.partition(".")[0] == own
         for found in source_tree.imports(module)
         if found.module.partition(".")[0] not in needed
-        and not re.fullmatch(r"dovetail\.extend(\.\w+)?", found.module)
+        and not re.fullmatch(r"dovetail\.extend(\.core)?(\.\w+)?", found.module)
     }
     assert not foreign, "\n".join(sorted(foreign))
 

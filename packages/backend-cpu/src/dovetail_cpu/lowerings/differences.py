@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 from dovetail.extend import LoweringTable, ShapedArray
-from dovetail.lax import reduce_sum_p
+from dovetail.extend.core import primitives
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.worth import FEW_STEPS, are_short, suits_kernel
 
@@ -102,7 +102,7 @@ def with_sums(context: Any, x: Any) -> Any:
     if name != "stablehlo.subtract" or aval.dtype.name not in _DTYPES[EXPONENTIAL]:
         return NotImplemented
     uses = context.uses()
-    summed = [eqn.params["axes"] for eqn in uses if eqn.primitive is reduce_sum_p]
+    summed = [eqn.params["axes"] for eqn in uses if eqn.primitive is primitives.reduce_sum_p]
     if len(uses) == 1 or len(summed) != 1 or not suits(context, aval, summed[0]):
         return NotImplemented
     (axes,) = summed

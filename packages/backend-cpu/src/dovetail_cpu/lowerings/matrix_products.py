@@ -18,6 +18,8 @@ MANY_IN_EACH: Final = 1 << 14
 #: transposed.
 TOO_MANY: Final = 1 << 27
 TOO_MANY_TRANSPOSED: Final = 1 << 30
+#: The same of each of several: XLA has a library compute attention, products and softmax at once.
+TOO_MANY_IN_EACH: Final = 1 << 23
 #: The least rows, and numbers that are summed over where there are more than few columns.
 LEAST_ROWS: Final = 8
 LEAST_SUMMED: Final = 32
@@ -76,7 +78,7 @@ def _is_plain(precision: Any) -> bool:
 def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -> bool:
     """Whether the kernel is faster than XLA's product, on one thread and on several."""
     lanes = _VECTOR // itemsize
-    most = TOO_MANY_TRANSPOSED if turned else TOO_MANY
+    most = TOO_MANY_IN_EACH if several else TOO_MANY_TRANSPOSED if turned else TOO_MANY
     return (
         (MANY_IN_EACH if several else MANY) <= m * n * k < most // itemsize**2 * 4
         and m >= LEAST_ROWS

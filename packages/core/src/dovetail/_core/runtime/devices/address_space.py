@@ -36,7 +36,7 @@ def reserve_for_client(platform: str) -> None:
         f"starting the platform {platform!r} and its compiler",
     )
     # Where memory is short later, half of it would be loaded.
-    import hashlib  # noqa: F401 - deferred: only programs need it
+    import hashlib  # deferred: only programs need it # noqa: F401
 
 
 def reserve_for_compiler(name: str) -> None:
