@@ -290,7 +290,28 @@ ffi::Error Reducing(ffi::ThreadPool pool, Operand<Number> x, ffi::Result<Operand
   return ffi::Error::Success();
 }
 
+template <typename Function, typename Number = typename Function::Number>
+constexpr HostFunction kReducing = OnHost<Number, Periodic<Function, Number>>;
+
+const HostEntry kEntries[] = {
+    {"acos", "float32", OnHost<float, OfVectors<ArcCosine, Single, float>>, kSome},
+    {"asin", "float32", OnHost<float, OfVectors<ArcSine, Single, float>>, kSome},
+    {"atan", "float32", OnHost<float, OfSingles<AtOnce<ArcTangent>>>, kSeveral},
+    {"atan2", "float32", PairsOnHost<ArcTangent2>, kSome},
+    {"cos", "float32", kReducing<Cosine>, kSome},
+    {"cos", "float64", kReducing<WideSine<true>>, kSome},
+    {"sin", "float32", kReducing<Sine>, kSome},
+    {"sin", "float64", kReducing<WideSine<false>>, kSome},
+    {"tan", "float32", kReducing<Tangent>, kSome},
+};
+
 }  // namespace
+
+const HostEntry* CircularFunctions(size_t* count) {
+  *count = sizeof(kEntries) / sizeof(kEntries[0]);
+  return kEntries;
+}
+
 }  // namespace dovetail
 
 // Nothing else is seen from outside.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "bits.h"
+#include "host_functions.h"
 #include "kernel.h"
 #include "parallel.h"
 #include "vector_width.h"
@@ -404,30 +405,73 @@ ffi::Error OfFloats(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
 // Functions of two numbers, by Function::Plain where all of a block are normal and finite, and so
 // are the results.
 template <typename Function>
+void OfPairs(const float* first, const float* second, int64_t size, float* to) {
+  for (int64_t begin = 0; begin < size; begin += kBlock) {
+    const int64_t count = std::min(kBlock, size - begin);
+    const int64_t vectors = (count + kLanes - 1) / kLanes;
+    const float *from = first + begin, *also = second + begin;
+    float padded[kBlock], others[kBlock], results[kBlock], *results_at = to + begin;
+    if (count % kLanes != 0) {
+      std::fill(std::copy(from, from + count, padded), padded + vectors * kLanes, 1.0f);
+      std::fill(std::copy(also, also + count, others), others + vectors * kLanes, 1.0f);
+      from = padded, also = others, results_at = results;
+    }
+    if (!Function::Plain(from, also, vectors, results_at)) {
+      for (int64_t i = 0; i < vectors * kLanes; i += kLanes) {
+        Store(Function::Any(Load<Single>(from + i), Load<Single>(also + i)), results_at + i);
+      }
+    }
+    if (results_at == results) std::copy(results, results + count, to + begin);
+  }
+}
+
+template <typename Function>
 ffi::Error Binary(ffi::ThreadPool pool, Operand<float> x, Operand<float> y,
                   ffi::Result<Operand<float>> out) {
   const float *first = x.typed_data(), *second = y.typed_data();
   float* to = out->typed_data();
   ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
-    for (; begin < end; begin += kBlock) {
-      const int64_t count = std::min(kBlock, end - begin);
-      const int64_t vectors = (count + kLanes - 1) / kLanes;
-      const float *from = first + begin, *also = second + begin;
-      float padded[kBlock], others[kBlock], results[kBlock], *results_at = to + begin;
-      if (count % kLanes != 0) {
-        std::fill(std::copy(from, from + count, padded), padded + vectors * kLanes, 1.0f);
-        std::fill(std::copy(also, also + count, others), others + vectors * kLanes, 1.0f);
-        from = padded, also = others, results_at = results;
-      }
-      if (!Function::Plain(from, also, vectors, results_at)) {
-        for (int64_t i = 0; i < vectors * kLanes; i += kLanes) {
-          Store(Function::Any(Load<Single>(from + i), Load<Single>(also + i)), results_at + i);
-        }
-      }
-      if (results_at == results) std::copy(results, results + count, to + begin);
-    }
+    OfPairs<Function>(first + begin, second + begin, end - begin, to + begin);
   });
   return ffi::Error::Success();
+}
+
+// The same functions of small arrays in the memory of the host, whose numbers are steps.
+template <typename Number, void (*kCompute)(const Number*, int64_t, Number*)>
+void OnHost(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
+  FlushDenormals flush;
+  Number* out = static_cast<Number*>(result);
+  const ptrdiff_t different = steps[0] == 0 ? std::min<ptrdiff_t>(count, 1) : count;
+  kCompute(static_cast<const Number*>(operands[0]), different, out);
+  if (different < count) std::fill(out + different, out + count, *out);
+}
+
+template <typename Loop>
+void OfSingles(const float* x, int64_t size, float* out) {
+  ForWholeVectors<Singles>(x, size, out, Loop::template Apply<float>);
+}
+
+template <typename Function, typename Vector, typename Number>
+void OfVectors(const Number* x, int64_t size, Number* out) {
+  ForWholeVectors<Vector>(x, size, out, Apply<Function, Vector, Number>);
+}
+
+template <typename Function>
+void PairsOnHost(const void* const* operands, const ptrdiff_t* steps, void* result,
+                 ptrdiff_t count) {
+  FlushDenormals flush;
+  float* out = static_cast<float*>(result);
+  float repeated[2][kBlock];
+  for (ptrdiff_t begin = 0; begin < count; begin += kBlock) {
+    const ptrdiff_t some = std::min<ptrdiff_t>(kBlock, count - begin);
+    const float* from[2];
+    for (int k = 0; k < 2; ++k) {
+      const float* x = static_cast<const float*>(operands[k]);
+      from[k] = steps[k] == 0 ? repeated[k] : x + begin;
+      if (steps[k] == 0 && begin == 0) std::fill(repeated[k], repeated[k] + some, *x);
+    }
+    OfPairs<Function>(from[0], from[1], some, out + begin);
+  }
 }
 
 }  // namespace dovetail

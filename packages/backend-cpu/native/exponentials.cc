@@ -471,7 +471,41 @@ struct Power {
   }
 };
 
+template <typename Function>
+constexpr HostFunction kSingly = OnHost<float, OfSingles<AtOnce<Function>>>;
+template <typename Function>
+constexpr HostFunction kInHalves = OnHost<float, OfSingles<InHalves<Function>>>;
+template <typename Function>
+constexpr HostFunction kDoubly = OnHost<double, OfVectors<Function, Double, double>>;
+
+const HostEntry kEntries[] = {
+    {"acosh", "float32", kInHalves<InverseHyperbolicCosine>, kSome},
+    {"asinh", "float32", kInHalves<InverseHyperbolicSine>, kSome},
+    {"atanh", "float32", kSingly<InverseHyperbolicTangent>, kSome},
+    {"cbrt", "float32", kSingly<CubeRoot>, kSome},
+    {"cosh", "float32", kSingly<HyperbolicCosine>, kSome},
+    {"exp", "float32", kSingly<Exponential>, kSeveral},
+    {"exp", "float64", kDoubly<WideExponential>, kSome},
+    {"expm1", "float32", kSingly<ExponentialLessOne>, kSeveral},
+    {"expm1", "float64", kDoubly<WideExponentialLessOne>, kSome},
+    {"log", "float32", kSingly<Logarithm>, kSeveral},
+    {"log", "float64", kDoubly<WideLogarithm>, kSome},
+    {"log1p", "float32", kSingly<LogarithmOfOneMore>, kSeveral},
+    {"log1p", "float64", kDoubly<WideLogarithmOfOneMore>, kSome},
+    {"log2", "float32", kSingly<Logarithm2>, kSeveral},
+    {"logistic", "float32", kSingly<Logistic>, kSeveral},
+    {"pow", "float32", PairsOnHost<Power>, kSome},
+    {"sinh", "float32", kSingly<HyperbolicSine>, kSome},
+    {"tanh", "float64", kDoubly<WideHyperbolicTangent>, kSome},
+};
+
 }  // namespace
+
+const HostEntry* ExponentialFunctions(size_t* count) {
+  *count = sizeof(kEntries) / sizeof(kEntries[0]);
+  return kEntries;
+}
+
 }  // namespace dovetail
 
 // Nothing else is seen from outside.

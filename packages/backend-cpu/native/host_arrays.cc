@@ -7,7 +7,6 @@
 #include <cstring>
 #include <limits>
 
-#include "host_elementary.h"
 #include "host_functions.h"
 #include "products.h"
 

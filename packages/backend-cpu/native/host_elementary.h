@@ -1,5 +1,6 @@
 // Elementary functions of float32 in float64, so that nearly all results are the nearest ones, in
-// steps that compilers turn into vectors: what is chosen from has been computed. Polynomials are truncated series of Taylor's.
+// steps that compilers turn into vectors: what is chosen from has been computed. Polynomials are
+// truncated series of Taylor's.
 
 #ifndef DOVETAIL_CPU_HOST_ELEMENTARY_H_
 #define DOVETAIL_CPU_HOST_ELEMENTARY_H_
@@ -54,57 +55,14 @@ inline double LogarithmOf(double x) {
   return x > 0 ? above : zero;
 }
 
-// Arguments of sines up to here are reduced as below.
-constexpr float kMostReduced = 1e6f;
-
-// Sine and cosine of r, where x is `quarter` quarters of a turn and r.
-struct Circle {
-  double sine, cosine;
-  uint64_t quarter;
-};
-
-inline Circle CircleOf(double x) {
-  const double shifted = x * 0x1.45f306dc9c883p-1 + kShift;
-  const double n = shifted - kShift;
-  const double r = (x - n * 0x1.921fb544p0) - n * 0x1.0b4611a626331p-34, r2 = r * r;
-  double sine = 1 - r2 * (1. / 110);
-  sine = 1 - r2 * (1. / 72) * sine;
-  sine = 1 - r2 * (1. / 42) * sine;
-  sine = 1 - r2 * (1. / 20) * sine;
-  sine = r * (1 - r2 * (1. / 6) * sine);
-  double cosine = 1 - r2 * (1. / 132);
-  cosine = 1 - r2 * (1. / 90) * cosine;
-  cosine = 1 - r2 * (1. / 56) * cosine;
-  cosine = 1 - r2 * (1. / 30) * cosine;
-  cosine = 1 - r2 * (1. / 12) * cosine;
-  cosine = 1 - r2 * (1. / 2) * cosine;
-  return {sine, cosine, As<uint64_t>(shifted) & 3};
-}
-
 // Programs give back denormal arguments of functions that are the identity at zero.
 inline float AtZero(float x, double result) {
   const float rounded = float(result);
   return x == 0 ? x : rounded;
 }
 
-struct Exponential {
-  float operator()(float x) const { return float(ExponentialOf(x)); }
-};
-struct Logarithm {
-  float operator()(float x) const { return float(LogarithmOf(x)); }
-};
-struct Logistic {
-  float operator()(float x) const { return float(1 / (1 + ExponentialOf(-double(x)))); }
-};
 struct ReciprocalRoot {
   float operator()(float x) const { return float(1 / std::sqrt(double(x))); }
-};
-struct Expm1 {
-  float operator()(float value) const {
-    const double x = value, near = x * (1 + x * (0.5 + x * (1. / 6)));
-    const double far = ExponentialOf(x) - 1;
-    return AtZero(value, std::fabs(x) < 1e-4 ? near : far);
-  }
 };
 struct Log1p {
   float operator()(float value) const {
@@ -120,47 +78,6 @@ struct Tanh {
     return AtZero(value, std::fabs(x) < 1e-4 ? near : far);
   }
 };
-
-// Functions of a `Circle`, and what they are of arguments that are too large to be reduced.
-struct SineOfCircle {
-  static double Far(double x) { return std::sin(x); }
-  static float At(float x, const Circle& c) {
-    const double y = c.quarter & 1 ? c.cosine : c.sine, minus = -y;
-    return AtZero(x, c.quarter & 2 ? minus : y);
-  }
-};
-struct CosineOfCircle {
-  static double Far(double x) { return std::cos(x); }
-  static float At(float, const Circle& c) {
-    const double y = c.quarter & 1 ? c.sine : c.cosine, minus = -y;
-    return float(((c.quarter + 1) & 2) != 0 ? minus : y);
-  }
-};
-struct TangentOfCircle {
-  static double Far(double x) { return std::tan(x); }
-  static float At(float x, const Circle& c) {
-    const double minus = -c.cosine, over = c.quarter & 1 ? minus : c.sine;
-    const double under = c.quarter & 1 ? c.sine : c.cosine;
-    return AtZero(x, over / under);
-  }
-};
-
-template <typename Operation>
-void OnCircle(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
-  FlushDenormals flush;
-  const float* x = static_cast<const float*>(operands[0]);
-  float* out = static_cast<float*>(result);
-  const ptrdiff_t different = steps[0] == 0 ? std::min<ptrdiff_t>(count, 1) : count;
-  uint32_t largest = 0;  // as bits, which are in the order of absolute values
-  for (ptrdiff_t i = 0; i < different; ++i) {
-    out[i] = Operation::At(x[i], CircleOf(x[i]));
-    largest = std::max(largest, As<uint32_t>(x[i]) & 0x7fffffff);
-  }
-  for (ptrdiff_t i = 0; i < different && largest > As<uint32_t>(kMostReduced); ++i) {
-    if (std::fabs(x[i]) > kMostReduced) out[i] = float(Operation::Far(x[i]));
-  }
-  if (different < count) std::fill(out + different, out + count, out[0]);
-}
 
 }  // namespace dovetail
 

@@ -248,25 +248,13 @@ struct InverseErf {
   struct Name {                           \
     double operator()(double x) const { return expression; } \
   }
-DOVETAIL_DOUBLE(Cosine64, std::cos(x));
-DOVETAIL_DOUBLE(Exponential64, std::exp(x));
-DOVETAIL_DOUBLE(Expm164, std::expm1(x));
-DOVETAIL_DOUBLE(Logarithm64, std::log(x));
-DOVETAIL_DOUBLE(Log1p64, std::log1p(x));
 DOVETAIL_DOUBLE(Logistic64, 1 / (1 + std::exp(-x)));
 DOVETAIL_DOUBLE(ReciprocalRoot64, 1 / std::sqrt(x));
-DOVETAIL_DOUBLE(Sine64, std::sin(x));
 DOVETAIL_DOUBLE(Tangent64, std::tan(x));
-DOVETAIL_DOUBLE(Tanh64, std::tanh(x));
 #undef DOVETAIL_DOUBLE
 
 struct Power64 {
   double operator()(double x, double y) const { return std::pow(x, y); }
-};
-
-// In float64, so that nearly all results are the nearest ones.
-struct Power {
-  float operator()(float x, float y) const { return float(std::pow(double(x), double(y))); }
 };
 
 struct AbsoluteInteger {
@@ -322,16 +310,7 @@ struct Not {
       {"is_finite", dtype, Unary<T, IsFinite>, kMany},                                       \
       {"one_minus_square", dtype, Unary<T, OneMinusSquare>, kMany},                          \
       {"square", dtype, Unary<T, Square>, kMany}, {"rem", dtype, Binary<T, Remainder>, kFew}, \
-      {"acos", dtype, Unary<T, ArcCosine>, kFew}, {"asin", dtype, Unary<T, ArcSine>, kFew},  \
-      {"atan", dtype, Unary<T, ArcTangent>, kFew},                                           \
-      {"atan2", dtype, Binary<T, ArcTangent2>, kFew},                                        \
-      {"cosh", dtype, Unary<T, HyperbolicCosine>, kFew},                                     \
-      {"sinh", dtype, Unary<T, HyperbolicSine>, kFew},                                       \
-      {"acosh", dtype, Unary<T, InverseOfCosh>, kFew},                                       \
-      {"asinh", dtype, Unary<T, InverseOfSinh>, kFew},                                       \
-      {"atanh", dtype, Unary<T, InverseOfTanh>, kFew},                                       \
-      {"cbrt", dtype, Unary<T, CubeRoot>, kFew}, {"exp2", dtype, Unary<T, PowerOfTwo>, kFew}, \
-      {"log2", dtype, Unary<T, LogarithmToTwo>, kFew}, {"erf", dtype, Unary<T, Erf>, kFew},  \
+      {"exp2", dtype, Unary<T, PowerOfTwo>, kFew}, {"erf", dtype, Unary<T, Erf>, kFew},      \
       {"erfc", dtype, Unary<T, Erfc>, kFew}
 
 const HostEntry kEntries[] = {
@@ -348,28 +327,23 @@ const HostEntry kEntries[] = {
     {"select_n", "bool", Select<bool>, kMany},
     {"copy", "bool", Unary<bool, Copy>, kMany},
     {"rsqrt", "float32", Unary<float, ReciprocalRoot>, kMany},
-    {"pow", "float32", Binary<float, Power>, kFew},
-    {"cos", "float32", OnCircle<CosineOfCircle>, kSome},
-    {"exp", "float32", Unary<float, Exponential>, kSome},
-    {"expm1", "float32", Unary<float, Expm1>, kSome},
-    {"log", "float32", Unary<float, Logarithm>, kSome},
-    {"log1p", "float32", Unary<float, Log1p>, kSome},
-    {"logistic", "float32", Unary<float, Logistic>, kSome},
-    {"sin", "float32", OnCircle<SineOfCircle>, kSome},
-    {"tan", "float32", OnCircle<TangentOfCircle>, kSome},
     {"tanh", "float32", Unary<float, Tanh>, kSome},
     {"erf_inv_fast", "float32", Unary<float, InverseErf>, kSome},
-    {"cos", "float64", Unary<double, Cosine64>, kFew},
-    {"exp", "float64", Unary<double, Exponential64>, kFew},
-    {"expm1", "float64", Unary<double, Expm164>, kFew},
-    {"log", "float64", Unary<double, Logarithm64>, kFew},
-    {"log1p", "float64", Unary<double, Log1p64>, kFew},
+    {"acos", "float64", Unary<double, ArcCosine>, kFew},
+    {"acosh", "float64", Unary<double, InverseOfCosh>, kFew},
+    {"asin", "float64", Unary<double, ArcSine>, kFew},
+    {"asinh", "float64", Unary<double, InverseOfSinh>, kFew},
+    {"atan", "float64", Unary<double, ArcTangent>, kFew},
+    {"atan2", "float64", Binary<double, ArcTangent2>, kFew},
+    {"atanh", "float64", Unary<double, InverseOfTanh>, kFew},
+    {"cbrt", "float64", Unary<double, CubeRoot>, kFew},
+    {"cosh", "float64", Unary<double, HyperbolicCosine>, kFew},
+    {"log2", "float64", Unary<double, LogarithmToTwo>, kFew},
     {"logistic", "float64", Unary<double, Logistic64>, kFew},
     {"pow", "float64", Binary<double, Power64>, kFew},
     {"rsqrt", "float64", Unary<double, ReciprocalRoot64>, kMany},
-    {"sin", "float64", Unary<double, Sine64>, kFew},
+    {"sinh", "float64", Unary<double, HyperbolicSine>, kFew},
     {"tan", "float64", Unary<double, Tangent64>, kFew},
-    {"tanh", "float64", Unary<double, Tanh64>, kFew},
 };
 #undef DOVETAIL_FOR_FLOATS
 #undef DOVETAIL_FOR_INTEGERS
@@ -386,8 +360,9 @@ extern "C" const void* dovetail_host_functions(size_t* count) {
     std::vector<dovetail::HostEntry> entries(std::begin(dovetail::kEntries),
                                              std::end(dovetail::kEntries));
     for (const auto functions :
-         {dovetail::ArrayFunctions, dovetail::MoveFunctions, dovetail::RandomFunctions,
-          dovetail::SearchFunctions, dovetail::SortFunctions}) {
+         {dovetail::ArrayFunctions, dovetail::CircularFunctions, dovetail::ExponentialFunctions,
+          dovetail::MoveFunctions, dovetail::RandomFunctions, dovetail::SearchFunctions,
+          dovetail::SortFunctions}) {
       size_t more;
       const dovetail::HostEntry* others = functions(&more);
       entries.insert(entries.end(), others, others + more);

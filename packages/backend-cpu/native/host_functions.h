@@ -52,7 +52,11 @@ struct HostEntry {
 };
 
 // What an element takes decides how many there may be.
-constexpr ptrdiff_t kMost = 65536, kMany = 32768, kSome = 4096, kFew = 256;
+constexpr ptrdiff_t kMost = 65536, kMany = 32768, kSeveral = 16384, kSome = 4096, kFew = 256;
+
+// Other elementwise ones, as kernels compute them.
+const HostEntry* CircularFunctions(size_t* count);
+const HostEntry* ExponentialFunctions(size_t* count);
 
 // Those of whole arrays, which get other numbers than steps: see `host_functions.py`. The dtype "*"
 // stands for any.

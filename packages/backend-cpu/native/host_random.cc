@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "host_elementary.h"
 #include "host_functions.h"
 #include "threefry.h"
 
