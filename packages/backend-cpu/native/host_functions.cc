@@ -34,10 +34,15 @@ void WithStep(ptrdiff_t step, const Body& body) {
   }
 }
 
-template <typename In, typename Operation>
+// A scope in which denormal numbers are what they are.
+struct KeepDenormals {
+  KeepDenormals() {}
+};
+
+template <typename In, typename Operation, typename Scope = FlushDenormals>
 void Binary(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
   using Out = decltype(Operation()(In(), In()));
-  FlushDenormals flush;
+  Scope scope;
   const In* x = static_cast<const In*>(operands[0]);
   const In* y = static_cast<const In*>(operands[1]);
   Out* __restrict out = static_cast<Out*>(result);
@@ -309,7 +314,8 @@ struct Not {
       {"sqrt", dtype, Unary<T, SquareRoot>, kMany}, {"clamp", dtype, Clamp<T>, kMany},       \
       {"is_finite", dtype, Unary<T, IsFinite>, kMany},                                       \
       {"one_minus_square", dtype, Unary<T, OneMinusSquare>, kMany},                          \
-      {"square", dtype, Unary<T, Square>, kMany}, {"rem", dtype, Binary<T, Remainder>, kFew}, \
+      {"square", dtype, Unary<T, Square>, kMany},                                              \
+      {"rem", dtype, Binary<T, Remainder, KeepDenormals>, kFew},                             \
       {"exp2", dtype, Unary<T, PowerOfTwo>, kFew}, {"erf", dtype, Unary<T, Erf>, kFew},      \
       {"erfc", dtype, Unary<T, Erfc>, kFew}
 
