@@ -19,7 +19,7 @@ def item_size(aval: Any) -> int:
     if not is_key(aval):
         return int(aval.dtype.itemsize)
     shape, dtype = aval.dtype.physical(())
-    return math.prod(shape) * int(dtype.itemsize)
+    return int(math.prod(shape) * dtype.itemsize)
 
 
 def _strides(shape: Sequence[int], item: int) -> list[int]:

@@ -395,7 +395,8 @@ def block_until_ready(x: T) -> T:
         [Array(1, dtype=int32, weak_type=True), 'text']
     """
     if type(x) is Array:
-        x.block_until_ready()
+        array: Any = x
+        array.block_until_ready()
         return x
     ready = []
     for leaf in pytree.leaves(x):

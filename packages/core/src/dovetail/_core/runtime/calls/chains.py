@@ -396,7 +396,8 @@ def chained_way(
     if len(closed.jaxpr.eqns) > _MOST_VALUES or not host_functions():
         return None
     leaves: list[tuple[int, int, tuple[int, ...], Any]] = []
-    forms, order = [], []
+    forms: list[Any] = []
+    order: list[int | None] = []
     for argument in arguments:
         if argument.tree is None:
             if not _is_plain(argument.value):

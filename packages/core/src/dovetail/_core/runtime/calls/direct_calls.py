@@ -214,7 +214,8 @@ def compute_directly(compiled: Any, way: Way | None, args: Sequence[Any]) -> Arr
         key = config.trace_key()
         compiled._add_direct(0, key, kinds, nothing, (), (), _BYTE, MOST_ELEMENTS, None, ())
         return None
-    return tell_way(compiled, way, args)
+    result: Array | None = tell_way(compiled, way, args)
+    return result
 
 
 def tell_way(
