@@ -127,9 +127,10 @@ class TestFixedValues:
             lambda k: random.permutation(k, 7),
             lambda k: random.uniform(k, (7,), minval=-1.0, maxval=2.0),
         ):
-            expected = np.asarray(function(KEY))
-            np.testing.assert_array_equal(dt.jit(function)(KEY), expected)
-            np.testing.assert_array_equal(function(random.PRNGKey(0)), expected)
+            with dt.direct_calls("none"):  # programs round alike
+                expected = np.asarray(function(KEY))
+                np.testing.assert_array_equal(dt.jit(function)(KEY), expected)
+                np.testing.assert_array_equal(function(random.PRNGKey(0)), expected)
 
 
 SEQUENTIAL_SPLIT = [[4146024105, 967050713], [2718843009, 1272950319]]

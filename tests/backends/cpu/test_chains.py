@@ -394,6 +394,18 @@ def test_errors_are_those_of_programs() -> None:
     np.testing.assert_allclose(compiled(M), M @ M, rtol=1e-5, atol=1e-5)
 
 
+def test_tokens_have_programs() -> None:
+    @dt.jit
+    def inside(x: Any) -> Any:
+        token = lax.after_all(lax.create_token(), lax.create_token(x))
+        return lax.optimization_barrier((token, lax.neg(x)))[1]
+
+    passed = dt.jit(lambda token, x: (lax.after_all(token), x + 1))
+    for _ in range(2):
+        np.testing.assert_array_equal(inside(ROW), -ROW)
+        np.testing.assert_array_equal(passed(lax.create_token(), ROW)[1], ROW + 1)
+
+
 def test_threads() -> None:
     compiled = dt.jit(lambda x: jnp.sum(jnp.exp(x)))
     wrong = []

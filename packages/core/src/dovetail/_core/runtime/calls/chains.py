@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,7 @@ import numpy as np
 from dovetail._core.base import caches, config, native, pytree
 from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
-from dovetail._core.ir.avals import make_aval, physical_aval
+from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from dovetail._core.ir.walk import inline_calls
 from dovetail._core.ops.elementwise.conversion import (
@@ -157,6 +157,8 @@ class _Chain:
             _NoChain: there is no function for it.
         """
         if eqn.effects or len(eqn.invars) > _MOST_OPERANDS:
+            raise _NoChain
+        if not _are_arrays(atom.aval for atom in (*eqn.invars, *eqn.outvars)):
             raise _NoChain
         same = self._same(eqn) if len(eqn.outvars) == 1 else None
         values = self._computed(eqn) if same is None else [same]
@@ -323,6 +325,11 @@ _SAME: Final[tuple[Primitive, ...]] = (
 )
 
 
+def _are_arrays(avals: Iterable[Any]) -> bool:
+    """Whether none is a token, or a reference."""
+    return all(isinstance(aval, ShapedArray) for aval in avals)
+
+
 def _check_size(aval: Any) -> None:
     if math.prod(aval.shape) * aval.dtype.itemsize > _MOST_BYTES:
         raise _NoChain
@@ -394,6 +401,8 @@ def chained_way(
     if not 0 < len(outs) <= _MOST_LEAVES or len(closed.in_avals) > _MOST_LEAVES - len(arguments):
         return None
     if len(closed.jaxpr.eqns) > _MOST_VALUES or not host_functions():
+        return None
+    if not _are_arrays((*closed.in_avals, *outs)):
         return None
     leaves: list[tuple[int, int, tuple[int, ...], Any]] = []
     forms: list[Any] = []
