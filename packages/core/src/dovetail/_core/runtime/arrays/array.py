@@ -370,8 +370,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         aval = self.aval
         if not aval.shape:
             raise TypeError("iteration over an array without dimensions")
-        buffer = self._buffer
-        if len(buffer._sharding.device_set) != 1:
+        if held_value(self) is None and len(self._buffer._sharding.device_set) != 1:
             return iter([self[index] for index in range(aval.shape[0])])
         return _rows(self, make_aval(aval.shape[1:], aval.dtype, aval.weak_type))
 
@@ -735,13 +734,20 @@ def _scalar(array: Array, target: str) -> Any:
 
 def _rows(array: Array, aval: Any) -> Iterator[Array]:
     """The array's rows, transferred one at a time from a single copy on the host."""
-    buffer = array._buffer
-    place, committed = sharding.of_rows(buffer._sharding), buffer._committed
+    buffer = array._any_buffer() if held_value(array) is None else None
+    place, committed = sharding.first_sharding(), False
+    if buffer is not None:
+        place, committed = sharding.of_rows(buffer._sharding), buffer._committed
     physical = physical_aval(aval)
     key_dtype = array._key_dtype
-    put, wrap = buffers.put, wrap_value
-    for row in read_array(array):
-        yield wrap(key_dtype, put(row, physical, place, committed))
+    values = read_array(array)
+    held = native.calls is not None and key_dtype is None and not (committed or aval.weak_type)
+    held = held and place == sharding.first_sharding()
+    for index in range(len(values)):
+        row: Array | None = native.calls.hold(values[index, ...]) if held else None
+        if row is None:
+            row = wrap_value(key_dtype, buffers.put(values[index], physical, place, committed))
+        yield row
 
 
 def _identified(rows: Iterator[Array], identities: Any) -> Iterator[Array]:

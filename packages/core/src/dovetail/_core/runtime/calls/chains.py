@@ -20,7 +20,7 @@ from dovetail._core.base import caches, config, native, pytree
 from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
-from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from dovetail._core.ir.walk import inline_calls
 from dovetail._core.ops.elementwise.conversion import (
     bitcast_convert_type_p,
@@ -45,14 +45,21 @@ from dovetail._core.runtime.devices.host_functions import host_function, host_fu
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import dce_closed
 
-__all__ = ["Argument", "chained_way"]
+__all__ = [
+    "MOST_IN_CHAIN",
+    "Argument",
+    "chained_way",
+    "chained_way_of_primitive",
+    "may_be_chained",
+]
 
 _STATIC: Final = -3
 _MOST_DIMENSIONS: Final = 8
 #: As in `native/chains.h`.
 _MOST_LEAVES: Final = 128
 _MOST_VALUES: Final = 1024
-_MOST_OPERANDS: Final = 8
+#: Operands of one operation.
+MOST_IN_CHAIN: Final = 8
 _MOST_BYTES: Final = 2**16
 _ALIGNMENT: Final = 64
 #: Elements that take as long as to go on to the next row.
@@ -156,7 +163,7 @@ class _Chain:
         Raises:
             _NoChain: there is no function for it.
         """
-        if eqn.effects or len(eqn.invars) > _MOST_OPERANDS:
+        if eqn.effects or len(eqn.invars) > MOST_IN_CHAIN:
             raise _NoChain
         if not _are_arrays(atom.aval for atom in (*eqn.invars, *eqn.outvars)):
             raise _NoChain
@@ -323,6 +330,28 @@ _SAME: Final[tuple[Primitive, ...]] = (
     squeeze_p,
     stop_gradient_p,
 )
+
+
+#: Those whose results are parts of their operands, or repeat them.
+_SHAPING: Final = frozenset(
+    (*_SAME, bitcast_convert_type_p, broadcast_in_dim_p, convert_element_type_p, reshape_p)
+)
+_ONE_LEAF: Final = pytree.structure(0)
+
+
+def may_be_chained(primitive: Primitive, avals: Sequence[Any]) -> bool:
+    """Whether calls of a primitive need no program for some shapes of operands of these dtypes."""
+    if not host_functions() or not _are_arrays(avals):
+        return False
+    known = host_function(primitive, physical_aval(avals[-1]).dtype)
+    return known is not None or primitive in _SHAPING
+
+
+def chained_way_of_primitive(jaxpr: Jaxpr, args: Sequence[Any], several: bool) -> Way | None:
+    """As `chained_way`, for the program of one primitive, with `several` results or one."""
+    arguments = [Argument(None, _ONE_LEAF, (arg,), i) for i, arg in enumerate(args)]
+    out_tree = pytree.structure([0] * len(jaxpr.outvars)) if several else _ONE_LEAF
+    return chained_way(ClosedJaxpr(jaxpr, []), arguments, out_tree, ())
 
 
 def _are_arrays(avals: Iterable[Any]) -> bool:

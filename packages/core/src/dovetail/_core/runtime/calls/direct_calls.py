@@ -37,6 +37,7 @@ __all__ = [
     "compute_directly",
     "know_default_place",
     "may_be_direct",
+    "refuse",
     "tell_way",
     "way_of",
     "way_of_primitive",
@@ -190,12 +191,12 @@ def know_default_place() -> None:
         native.calls.set_default_place(first_sharding())
 
 
-def may_be_direct(args: Sequence[Any]) -> bool:
-    """Whether a call may need no program, by the types of its arguments alone."""
+def may_be_direct(args: Sequence[Any], most: int = MOST_OPERANDS) -> bool:
+    """Whether a call may need no program, by the number and types of its arguments alone."""
     return (
         native.calls is not None
         and config.direct_calls.value != "none"
-        and 0 < len(args) <= MOST_OPERANDS
+        and 0 < len(args) <= most
         and all(type(arg) is Array or type(arg) in KINDS for arg in args)
     )
 
@@ -209,13 +210,18 @@ def compute_directly(compiled: Any, way: Way | None, args: Sequence[Any]) -> Arr
         args: its arguments.
     """
     if way is None:
-        kinds = tuple([KINDS.get(type(x)) or x.dtype.num for x in args])
-        nothing = (NO_NUMBER,) * len(args)
-        key = config.trace_key()
-        compiled._add_direct(0, key, kinds, nothing, (), (), _BYTE, MOST_ELEMENTS, None, ())
+        refuse(compiled, args)
         return None
     result: Array | None = tell_way(compiled, way, args)
     return result
+
+
+def refuse(compiled: Any, args: Sequence[Any]) -> None:
+    """Tell a function that calls with such arguments need a program, whatever their shapes."""
+    kinds = tuple([KINDS.get(type(x)) or x.dtype.num for x in args])
+    nothing = (NO_NUMBER,) * len(args)
+    key = config.trace_key()
+    compiled._add_direct(0, key, kinds, nothing, (), (), _BYTE, MOST_ELEMENTS, None, ())
 
 
 def tell_way(

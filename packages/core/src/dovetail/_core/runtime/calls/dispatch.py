@@ -33,9 +33,16 @@ from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.arrays.held_values import MOST_HELD, held_value
 from dovetail._core.runtime.calls.cache_misses import cause_of_compilation, log_compiled
+from dovetail._core.runtime.calls.chains import (
+    MOST_IN_CHAIN,
+    chained_way_of_primitive,
+    may_be_chained,
+)
 from dovetail._core.runtime.calls.direct_calls import (
-    compute_directly,
+    MOST_OPERANDS,
     may_be_direct,
+    refuse,
+    tell_way,
     way_of_primitive,
 )
 from dovetail._core.runtime.calls.eager_functions import compile_eager as compile_eager
@@ -201,9 +208,10 @@ class _EagerPrimitive:
             offer=self._directly,
             key="dovetail primitive",
         )
-
+        self.need_programs: set[tuple[Any, ...]] = set()
         inside = [e for jaxpr in jaxprs_in_params(params.params) for e in all_equations(jaxpr)]
-        if primitive.device_parameter or primitive.sharding_parameter:
+        asking = (primitive.device_parameter, primitive.sharding_parameter)
+        if any(params.params.get(name) is not None for name in asking if name):
             inside.append(JaxprEqn((), (), primitive, params.params, no_effects, None))
         self.inside = inside
         self.asked: Sequence[Any] = ()
@@ -265,14 +273,29 @@ class _EagerPrimitive:
         """Called by C++ while ``disable_jit`` is on: primitives are compiled even then."""
         return self.run(args)[0]
 
-    def _directly(self, *args: Any) -> Array | None:
+    def _directly(self, *args: Any) -> Any:
         """The result of a call that needs no program; None if it needs one."""
-        if self.primitive.name not in host_functions() or not may_be_direct(args):
+        if self.inside or self.programs is not None or not may_be_direct(args, MOST_IN_CHAIN):
             return None
-        if self.inside or self.programs is not None:
+        avals = tuple(map(aval_of, args))
+        if avals in self.need_programs:
             return None
-        jaxpr = _jaxpr_of(self.primitive, self.params, tuple(map(aval_of, args)))
-        return compute_directly(self.compiled, way_of_primitive(jaxpr, args), args)
+        jaxpr = _jaxpr_of(self.primitive, self.params, avals)
+        way = way_of_primitive(jaxpr, args)
+        if way is None and may_be_chained(self.primitive, avals):
+            way = chained_way_of_primitive(jaxpr, args, self.primitive.multiple_results)
+        elif way is None and len(args) <= MOST_OPERANDS:
+            refuse(self.compiled, args)
+            return None
+        result = None if way is None else tell_way(self.compiled, way, args)
+        if result is None:  # for other shapes there may be a way
+            self._note_program(avals)
+        return result
+
+    def _note_program(self, avals: tuple[Any, ...]) -> None:
+        if len(self.need_programs) >= _MOST_NOTED:
+            self.need_programs.clear()
+        self.need_programs.add(avals)
 
     def cache_miss(self, *args: Any) -> Missed:
         if process_ends.ended:
@@ -295,6 +318,9 @@ def _eager_primitive(primitive: Primitive, key: Any, types: Any, leniently: bool
     own: dict[Any, Any] | None = {} if leniently else None
     return _EagerPrimitive(primitive, _Params(dict(key)), own).compiled
 
+
+#: Types of operands, of one primitive, of which is known that they need a program.
+_MOST_NOTED: Final = 64
 
 # The functions of primitives without parameters.
 _plain: Final[dict[Primitive, Any]] = {}
@@ -321,13 +347,15 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
         if evaluate is not None:
             return evaluate(*args, **params)
         compiled = _compiled_primitive(primitive, params, leniently)
-    return compiled(*(_with_values(primitive, args) if Literal in map(type, args) else args))
+    return compiled(*(_with_values(args) if Literal in map(type, args) else args))
 
 
-def _with_values(primitive: Primitive, args: Sequence[Any]) -> Sequence[Any]:
+def _with_values(args: Sequence[Any]) -> Sequence[Any]:
     """Operands with values in place of literals."""
     values = [literal_value(arg) if type(arg) is Literal else arg for arg in args]
-    if primitive.name not in host_functions() or all(held_value(x) is None for x in values):
+    if not host_functions():
+        return values
+    if any(type(x) is Array and held_value(x) is None for x in values):
         return values
     # Without a program operands are arrays and Python's numbers.
     for i, value in enumerate(values):
