@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -193,3 +195,17 @@ def test_no_elements() -> None:
     assert dt.jit(lambda x: dt.nn.softmax(x, 1))(empty).shape == (0, 40)
     assert np.isnan(dt.jit(lambda x: jnp.var(x, 0))(empty)).all()
     assert (np.asarray(dt.jit(lambda x: dt.nn.logsumexp(x, 0))(empty)) == -np.inf).all()
+
+
+def test_programs_import_no_primitives_of_others() -> None:
+    code = (
+        "import sys, numpy as np, dovetail as dt\n"
+        "x = np.ones((100, 100), np.float32)\n"
+        "for f in (dt.nn.softmax, dt.nn.logsumexp, dt.nn.standardize, dt.grad(dt.nn.logsumexp)):\n"
+        "    dt.jit(f).lower(x).compile()\n"
+        "print('dovetail._core.ops.linalg' in sys.modules)\n"
+        "print('dovetail._core.ops.windows' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\nFalse\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dovetail._core.api.explanation import all_primitives as _all_primitives
 from dovetail._core.trace.primitive import Primitive as _Primitive
+from dovetail._core.trace.primitive import primitives as _primitives
 
 _OTHERS = {
     "add_jaxvals_p": "add_any",
@@ -24,7 +25,8 @@ _OTHERS = {
 
 def __getattr__(name: str) -> _Primitive:
     if name.endswith("_p"):
-        found = _all_primitives().get(_OTHERS.get(name, name[:-2]))
+        own = _OTHERS.get(name, name[:-2])
+        found = _primitives().get(own) or _all_primitives().get(own)
         if found is not None:
             globals()[name] = found
             return found
