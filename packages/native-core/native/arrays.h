@@ -25,6 +25,7 @@ static PyTypeObject *buffer_type;  /* owned: jaxlib's */
 static Py_ssize_t buffer_slot, retired_slot;
 static Py_ssize_t value_slot;      /* an array of NumPy's, in place of a buffer that nobody needs */
 static Py_ssize_t made_slot;       /* where that value was made */
+static Py_ssize_t weak_slot;       /* whether its type is weak */
 static Py_ssize_t key_dtype_slot;  /* of `key_type` */
 static PyObject *place_value;      /* owned: makes the buffer of an array that holds a value */
 static PyObject *get_traceback;    /* owned: gives the traceback of the caller */
@@ -94,10 +95,11 @@ static PyObject *configure(PyObject *module, PyObject *args) {
                         &PyType_Type, &deleted, &PyType_Type, &retired, &PyType_Type, &buffer, &traceback, &others,
                         &private, &most, &read, &who, &placer))
     return NULL;
-  Py_ssize_t held, gone, value, made, dtype;
+  Py_ssize_t held, gone, value, made, weak, dtype;
   if (slot_of((PyObject *)array, "_buffer", &held) < 0 ||
       slot_of((PyObject *)array, "_value", &value) < 0 ||
       slot_of((PyObject *)array, "_made", &made) < 0 ||
+      slot_of((PyObject *)array, "_weak", &weak) < 0 ||
       slot_of((PyObject *)array, "_retired", &gone) < 0 ||
       slot_of((PyObject *)keys, "_key_dtype", &dtype) < 0)
     return NULL;
@@ -122,6 +124,7 @@ static PyObject *configure(PyObject *module, PyObject *args) {
   retired_slot = gone;
   value_slot = value;
   made_slot = made;
+  weak_slot = weak;
   key_dtype_slot = dtype;
   Py_RETURN_NONE;
 }
@@ -136,7 +139,7 @@ static PyObject *buffer_of(PyObject *array, void *unused) {
     return NULL;
   }
   Py_INCREF(value);
-  PyObject *made = PyObject_CallOneArg(place_value, value);
+  PyObject *made = PyObject_CallFunctionObjArgs(place_value, value, SLOT(array, weak_slot), NULL);
   Py_DECREF(value);
   if (made == NULL) return NULL;
   if (SLOT(array, buffer_slot) != NULL || SLOT(array, value_slot) != value) {
@@ -170,7 +173,7 @@ static PyObject *held_value(PyObject *module, PyObject *array) {
 
 /* An array, or keys of a dtype, around a value of NumPy's that nobody else writes to; takes over its
  * reference. `made` is where it was made. */
-static PyObject *wrap_made(PyObject *value, PyObject *keys, PyObject *made) {
+static PyObject *wrap_made(PyObject *value, int weak, PyObject *keys, PyObject *made) {
   PyTypeObject *type = keys == NULL ? array_type : key_type;
   PyObject *array = type->tp_alloc(type, 0);
   if (array == NULL) {
@@ -180,17 +183,18 @@ static PyObject *wrap_made(PyObject *value, PyObject *keys, PyObject *made) {
   PyArray_CLEARFLAGS((PyArrayObject *)value, NPY_ARRAY_WRITEABLE);
   SLOT(array, value_slot) = value;
   SLOT(array, made_slot) = Py_NewRef(made);
+  SLOT(array, weak_slot) = PyBool_FromLong(weak);
   if (keys != NULL) SLOT(array, key_dtype_slot) = Py_NewRef(keys);
   return array;
 }
 
-static PyObject *wrap_value(PyObject *value) {
+static PyObject *wrap_value(PyObject *value, int weak) {
   PyObject *made = PyObject_CallNoArgs(get_traceback);
   if (made == NULL) {
     Py_DECREF(value);
     return NULL;
   }
-  PyObject *array = wrap_made(value, NULL, made);
+  PyObject *array = wrap_made(value, weak, NULL, made);
   Py_DECREF(made);
   return array;
 }

@@ -507,7 +507,8 @@ static PyMethodDef module_methods[] = {
      "Whether jaxlib gets private copies of all small values of NumPy's in the running call."},
     {"buffer_descriptor", buffer_descriptor, METH_NOARGS, "The attribute `_buffer` of arrays."},
     {"held_value", held_value, METH_O, "The value that an array holds in place of a buffer."},
-    {"hold", hold, METH_O, "An array that holds a value of NumPy's."},
+    {"hold", (PyCFunction)(void (*)(void))hold, METH_FASTCALL,
+     "An array that holds a value of NumPy's, of weak type if that is said."},
     {"chain", make_chain, METH_VARARGS, "How a small program is computed step by step."},
     {"forget_ways", forget_ways, METH_NOARGS, "Forget how calls are computed without programs."},
     {"configure_direct", configure_direct, METH_VARARGS, "Tell which calls may need no program."},
@@ -537,7 +538,7 @@ PyMODINIT_FUNC PyInit_dovetail_native_calls(void) {
   if (intern_names() < 0) return NULL;
   PyObject *made = PyModule_Create(&module);
   if (made == NULL || stranger == NULL ||
-      PyModule_AddIntConstant(made, "INTERFACE", 4) < 0 ||
+      PyModule_AddIntConstant(made, "INTERFACE", 5) < 0 ||
       PyModule_AddObjectRef(made, "Original", (PyObject *)&original_type) < 0 ||
       PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0) {
     Py_XDECREF(made);

@@ -15,6 +15,7 @@
 #define A_FLOAT (-1)   /* the kind of an argument that is a Python float */
 #define AN_INTEGER (-2)
 #define A_STATIC (-3)
+#define A_WEAK 0x10000 /* is added to the dtype's number of an array whose type is weak */
 
 /* Computes `count` elements. Of an elementwise function `numbers` are steps: an operand with a step
  * of 0 is one element, for all of them. */
@@ -47,6 +48,7 @@ typedef struct {
   npy_intp dims[MOST_DIMENSIONS];
   PyArray_Descr *dtype; /* owned */
   PyObject *keys;       /* owned: the dtype of keys; or NULL */
+  int weak;             /* whether its type is */
 } Outcome;
 
 /* Values are leaves of arguments, then constants, then what steps compute. Forms are as for `build`;
@@ -138,7 +140,9 @@ static int expected_from(PyObject *tuple, Expected *expected) {
 
 static int outcome_from(PyObject *tuple, Outcome *outcome, int values) {
   PyObject *dtype, *shape, *keys;
-  if (!PyArg_ParseTuple(tuple, "iOOO", &outcome->value, &dtype, &shape, &keys)) return -1;
+  if (!PyArg_ParseTuple(tuple, "iOOOp", &outcome->value, &dtype, &shape, &keys,
+                        &outcome->weak))
+    return -1;
   outcome->ndim = shape_from(shape, outcome->dims);
   if (outcome->ndim < 0) return -1;
   if (!PyArray_DescrCheck(dtype) || outcome->value < 0 || outcome->value >= values) {
@@ -288,7 +292,7 @@ static PyObject *put_together(const Chain *chain, PyObject **results) {
     if (failed) {
       Py_CLEAR(results[i]);
     } else {
-      results[i] = wrap_made(results[i], chain->outcome[i].keys, made);
+      results[i] = wrap_made(results[i], chain->outcome[i].weak, chain->outcome[i].keys, made);
       failed = results[i] == NULL;
     }
   }

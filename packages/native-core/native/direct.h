@@ -24,8 +24,9 @@ typedef struct {
   Py_ssize_t most; /* elements */
   unsigned long long generation;
   unsigned long long state; /* of the options, which are known to be those of `key` in it */
+  int weak; /* whether the type of the result is */
   int arguments, operands;
-  int kinds[MOST_OPERANDS];   /* for each argument: the dtype's number, or as for `Expected` */
+  int kinds[MOST_OPERANDS];   /* for each argument, as for `Expected` */
   int becomes[MOST_OPERANDS]; /* for each Python number: that of the dtype that it is given */
   int sources[MOST_OPERANDS]; /* for each operand: an argument, or -1 for a constant */
   long long constants[MOST_OPERANDS]; /* the bytes of each operand that is one */
@@ -54,8 +55,10 @@ static int is_plain(void) {
   return !careful && options_now()->plain;
 }
 
-/* An array that holds a copy of a value of NumPy's; None if more has been asked for. */
-static PyObject *hold(PyObject *module, PyObject *value) {
+/* An array that holds a copy of a value of NumPy's, of weak type if that is said; None if more has
+ * been asked for. */
+static PyObject *hold(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  PyObject *value = count > 0 ? args[0] : Py_None;
   if (!PyArray_CheckExact(value) || array_type == NULL) {
     PyErr_SetString(PyExc_TypeError, "hold takes an array of NumPy's");
     return NULL;
@@ -63,7 +66,7 @@ static PyObject *hold(PyObject *module, PyObject *value) {
   int plain = is_plain();
   if (plain != 1) return plain < 0 ? NULL : Py_NewRef(Py_None);
   PyObject *copy = PyArray_NewCopy((PyArrayObject *)value, NPY_CORDER);
-  return copy == NULL ? NULL : wrap_value(copy);
+  return copy == NULL ? NULL : wrap_value(copy, count > 1 && args[1] == Py_True);
 }
 
 /* ------------------------------------------------------------------------------------ reading */
@@ -120,7 +123,9 @@ static int read_buffer(PyObject *buffer, Py_ssize_t most, Elements *out) {
       fits = fits && out->size <= most;
     }
   }
-  fits = fits && attribute_is(aval, name_weak_type, Py_False) == 1;
+  int weak = fits ? attribute_is(aval, name_weak_type, Py_True) : 0;
+  fits = fits && weak >= 0;
+  if (weak > 0) out->type |= A_WEAK;
   Py_XDECREF(aval);
   Py_XDECREF(dtype);
   Py_XDECREF(shape);
@@ -159,8 +164,9 @@ static int read_elements(PyObject *array, Py_ssize_t most, Elements *out) {
     Py_DECREF(buffer);
     return found;
   }
-  if (value == NULL) return 0;
-  return read_value((PyArrayObject *)value, most, out);
+  if (value == NULL || !read_value((PyArrayObject *)value, most, out)) return 0;
+  if (SLOT(array, weak_slot) == Py_True) out->type |= A_WEAK;
+  return 1;
 }
 
 /* -------------------------------------------------------------------------------------- calls */
@@ -306,7 +312,7 @@ static PyObject *elementwise_result(const Direct *direct, PyObject *const *args,
       return NULL;
     }
   }
-  if (shaped == NULL || somebody_listens()) return NULL;
+  if (somebody_listens()) return NULL;
   if (direct->function == NULL) {
     *refused = 1;
     return NULL;
@@ -321,10 +327,13 @@ static PyObject *elementwise_result(const Direct *direct, PyObject *const *args,
                              : (const void *)&numbers[source];
     steps[k] = whole && elements[source].ndim != 0;
   }
-  PyObject *value = new_value(direct->result, shaped->ndim, (npy_intp *)shaped->dims);
+  PyObject *value = shaped == NULL
+                        ? new_value(direct->result, 0, NULL)
+                        : new_value(direct->result, shaped->ndim, (npy_intp *)shaped->dims);
   if (value == NULL) return NULL;
-  direct->function(operands, steps, PyArray_DATA((PyArrayObject *)value), shaped->size);
-  return wrap_value(value);
+  Py_ssize_t size = shaped == NULL ? 1 : shaped->size;
+  direct->function(operands, steps, PyArray_DATA((PyArrayObject *)value), size);
+  return wrap_value(value, direct->weak);
 }
 
 static PyObject *direct_result(const Direct *direct, PyObject *const *args, int *refused) {
@@ -407,8 +416,8 @@ static int direct_from(PyObject *args, Direct *direct) {
   PyObject *address, *key, *kinds, *becomes, *sources, *constants, *result, *chain,
       *names;
   memset(direct, 0, sizeof(*direct));
-  if (!PyArg_ParseTuple(args, "OOOOOO!OnOO!", &address, &key, &kinds, &becomes, &sources,
-                        &PyTuple_Type, &constants, &result, &direct->most, &chain,
+  if (!PyArg_ParseTuple(args, "OOOOOO!OpnOO!", &address, &key, &kinds, &becomes, &sources,
+                        &PyTuple_Type, &constants, &result, &direct->weak, &direct->most, &chain,
                         &PyTuple_Type, &names))
     return -1;
   direct->function = (HostFunction)PyLong_AsVoidPtr(address);

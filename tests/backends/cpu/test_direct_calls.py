@@ -429,3 +429,52 @@ def test_threads_share_arrays_that_hold_values() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+WEAKENED: dict[str, tuple[Any, ...]] = {
+    "numbers": (2.0, 3.0),
+    "integers": (2, 3),
+    "an integer and a number": (2, 0.5),
+    "a weak array and a number": ("weak", 3.0),
+    "two weak arrays": ("weak", "weak"),
+    "a weak array and another": ("weak", "strong"),
+    "another and a weak array": ("strong", "weak"),
+    "two others": ("strong", "strong"),
+    "another and a number": ("strong", 3.0),
+    "another and an integer": ("strong", 3),
+}
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "power", "less"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_weak_types_are_those_of_programs(name: str, compiled: bool) -> None:
+    function = getattr(jnp, name)
+    function = dt.jit(function) if compiled else function
+
+    def results() -> list[Any]:
+        arrays = {"weak": jnp.full((3,), 2.0), "strong": jnp.asarray(SPECIAL[:3])}
+        return [
+            function(*[arrays[x] if isinstance(x, str) else x for x in operands])
+            for operands in WEAKENED.values()
+        ]
+
+    with dt.direct_calls("none"):
+        expected = results()
+    for _ in range(3):
+        with dt.direct_calls("all"):
+            direct = results()
+        for case, found, program in zip(WEAKENED, direct, expected, strict=True):
+            assert (found.dtype, found.weak_type) == (program.dtype, program.weak_type), case
+            np.testing.assert_allclose(found, program, rtol=1e-6)
+            assert found._buffer.aval == program._buffer.aval
+
+
+@pytest.mark.parametrize("function", [jnp.sin, dt.grad(lambda x: jnp.sin(x) * x)])
+def test_numbers_alone_need_no_program(function: Callable[..., Any]) -> None:
+    with dt.direct_calls("none"):
+        expected = function(2.0)
+    for call in (function, dt.jit(function)):
+        for _ in range(3):
+            with dt.direct_calls("all"):
+                found = directly(call, 2.0)
+            np.testing.assert_allclose(found, expected, rtol=1e-6)

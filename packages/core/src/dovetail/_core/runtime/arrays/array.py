@@ -23,7 +23,7 @@ from dovetail._core.base.tracebacks import boundary, bounded
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.ir.division import division
 from dovetail._core.runtime.arrays import buffers, guards
-from dovetail._core.runtime.arrays.held_values import FreedValue, held_value
+from dovetail._core.runtime.arrays.held_values import FreedValue, held_aval, held_value
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.shards import Shard, shards_of
@@ -102,10 +102,11 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     # Once the memory is gone, the buffer is unset and the class changes to one with __getattr__,
     # so that any use raises. (A class with __getattr__ has slower attribute access.)
     # A small array may hold a value of NumPy's, until somebody asks for its buffer.
-    __slots__ = ("__weakref__", "_buffer", "_made", "_retired", "_value")
+    __slots__ = ("__weakref__", "_buffer", "_made", "_retired", "_value", "_weak")
 
     _buffer: Any
     _retired: Retired
+    _weak: bool  # of an array that holds a value: whether its type is
     _key_dtype: ClassVar[Any] = None
 
     __hash__: ClassVar[None] = None
@@ -125,7 +126,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """The abstract value: shape, dtype and weak type."""
         value = held_value(self)
         if value is not None:
-            return numpy_aval(value)
+            return held_aval(value, self._weak)
         try:
             return self._buffer.aval
         except DeletedArrayError:
@@ -668,7 +669,7 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
     """
     value = held_value(array)
     try:
-        buffer = array._buffer if value is None else FreedValue(numpy_aval(value))
+        buffer = array._buffer if value is None else FreedValue(held_aval(value, array._weak))
     except DeletedArrayError:
         return
     array._retired = Retired(buffer, action, traceback or get_traceback())

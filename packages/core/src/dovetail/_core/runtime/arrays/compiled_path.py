@@ -100,9 +100,9 @@ if native.calls is not None:
 
 def hold(value: Any, aval: Any) -> Array | None:
     """A small NumPy array of exactly this type as an array that holds a copy of it, if it can."""
-    if type(value) is not np.ndarray or value.nbytes > MOST_HELD or aval.weak_type:
+    if type(value) is not np.ndarray or value.nbytes > MOST_HELD:
         return None
-    array: Array | None = native.calls.hold(value) if host_functions() else None
+    array: Array | None = native.calls.hold(value, aval.weak_type) if host_functions() else None
     return array
 
 

@@ -39,6 +39,7 @@ from dovetail._core.runtime.calls.direct_calls import (
     NO_NUMBER,
     Way,
     are_operands,
+    kind_of,
     know_default_place,
 )
 from dovetail._core.runtime.devices.host_functions import host_function, host_functions
@@ -453,7 +454,7 @@ def chained_way(
             leaves.append(found)
             order.append(number)
     for out in outs:
-        if out.weak_type or out.division is not None or len(out.shape) >= _MOST_DIMENSIONS:
+        if out.division is not None or len(out.shape) >= _MOST_DIMENSIONS:
             return None
     form = _form(out_tree)
     try:
@@ -469,7 +470,7 @@ def chained_way(
     )
     know_default_place()
     most = max([math.prod(shape) for _, _, shape, _ in leaves], default=1)
-    return Way(0, config.trace_key(), (), (), (), (), _BYTE, most, capsule, names)
+    return Way(0, config.trace_key(), (), (), (), (), _BYTE, False, most, capsule, names)
 
 
 def _leaf(leaf: Any, aval: Any) -> tuple[int, int, tuple[int, ...], Any] | None:
@@ -480,14 +481,12 @@ def _leaf(leaf: Any, aval: Any) -> tuple[int, int, tuple[int, ...], Any] | None:
         return None
     if type(leaf) in KINDS:
         return KINDS[type(leaf)], number, (), None
-    if aval.weak_type:
-        return None
     if type(leaf) is KeyArray:
         return number, NO_NUMBER, shape, aval.dtype
     if type(leaf) is Array or (
         (type(leaf) is np.ndarray or type(leaf) in _NUMBERS) and leaf.dtype is aval.dtype
     ):
-        return number, NO_NUMBER, shape, None
+        return kind_of(aval), NO_NUMBER, shape, None
     return None
 
 
@@ -557,6 +556,7 @@ def _chain(
             aval.dtype,
             aval.shape,
             None if aval is logical else logical.dtype,
+            aval.weak_type,
         )
         for number, aval, logical in zip(results, avals, closed.out_avals, strict=True)
     ]

@@ -35,6 +35,7 @@ __all__ = [
     "Way",
     "are_operands",
     "compute_directly",
+    "kind_of",
     "know_default_place",
     "may_be_direct",
     "refuse",
@@ -46,6 +47,8 @@ __all__ = [
 #: The kinds of arguments that are Python numbers, as `native/direct.h` has them.
 KINDS: Final[Mapping[type, int]] = {float: -1, int: -2}
 MOST_OPERANDS: Final = 3
+#: What is added to the number of the dtype of an array whose type is weak.
+WEAK: Final = 0x10000
 _CONSTANT: Final = -1
 NO_NUMBER: Final = -1
 _BYTE: Final = np.dtype(np.uint8)
@@ -67,6 +70,7 @@ class Way(NamedTuple):
         sources: for each operand the argument that it is, or -1.
         constants: for each operand that is none the bytes of the element.
         result: the dtype of the result.
+        weak: whether its type is weak.
         most: the number of elements up to which it is used.
         chain: what computes it in place of the function, if it is a chain (`chains`).
         names: the keywords of the last arguments.
@@ -79,6 +83,7 @@ class Way(NamedTuple):
     sources: tuple[int, ...]
     constants: tuple[bytes, ...]
     result: np.dtype[Any]
+    weak: bool
     most: int
     chain: Any = None
     names: tuple[str, ...] = ()
@@ -108,7 +113,7 @@ def way_of(closed: ClosedJaxpr, args: Sequence[Any]) -> Way | None:
         if eqn.primitive is not convert_element_type_p or type(source) is not Var:
             return None
         i = numbers.get(source)
-        if i is None or type(args[i]) not in KINDS or eqn.params.get("weak_type"):
+        if i is None or type(args[i]) not in KINDS:
             return None
         numbers[eqn.outvars[0]] = i
         converted[i] = eqn.outvars[0].aval.dtype
@@ -137,7 +142,7 @@ def _way(
         return None
     know_default_place()
     out = eqn.outvars[0].aval
-    if function is None or function.numbers is not None or out.weak_type or eqn.effects:
+    if function is None or function.numbers is not None or eqn.effects:
         return None
     if not are_operands(eqn.primitive, [atom.aval for atom in eqn.invars]):
         return None
@@ -146,8 +151,8 @@ def _way(
     kinds, becomes = [], []
     for i, arg in enumerate(args):
         aval = jaxpr.invars[i].aval
-        if type(arg) is Array and not aval.weak_type and aval.division is None:
-            kinds.append(aval.dtype.num)
+        if type(arg) is Array and aval.division is None:
+            kinds.append(kind_of(aval))
             becomes.append(NO_NUMBER)
         elif type(arg) in KINDS:
             kinds.append(KINDS[type(arg)])
@@ -170,8 +175,15 @@ def _way(
         tuple(sources),
         tuple(constants),
         out.dtype,
+        out.weak_type,
         min(function.most * LONGEST, MOST_ELEMENTS),
     )
+
+
+def kind_of(aval: Any) -> int:
+    """The kind of an array of this type."""
+    number: int = aval.dtype.num
+    return number | WEAK if aval.weak_type else number
 
 
 def are_operands(primitive: Primitive, avals: Sequence[Any]) -> bool:
@@ -218,10 +230,10 @@ def compute_directly(compiled: Any, way: Way | None, args: Sequence[Any]) -> Arr
 
 def refuse(compiled: Any, args: Sequence[Any]) -> None:
     """Tell a function that calls with such arguments need a program, whatever their shapes."""
-    kinds = tuple([KINDS.get(type(x)) or x.dtype.num for x in args])
+    kinds = tuple([KINDS.get(type(x)) or kind_of(x.aval) for x in args])
     nothing = (NO_NUMBER,) * len(args)
     key = config.trace_key()
-    compiled._add_direct(0, key, kinds, nothing, (), (), _BYTE, MOST_ELEMENTS, None, ())
+    compiled._add_direct(0, key, kinds, nothing, (), (), _BYTE, False, MOST_ELEMENTS, None, ())
 
 
 def tell_way(

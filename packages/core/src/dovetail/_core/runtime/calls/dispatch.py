@@ -368,11 +368,11 @@ def _with_values(args: Sequence[Any]) -> Sequence[Any]:
 def _filled(number: Literal, *, shape: tuple[int, ...], sharding: Any, **params: Any) -> Any:
     """An array of one number that needs no program; None if it needs one."""
     aval = number.aval
-    if sharding is not None or aval.weak_type or dtypes.is_extended(aval.dtype):
+    if sharding is not None or dtypes.is_extended(aval.dtype):
         return None
     if not host_functions() or prod(shape) * aval.dtype.itemsize > MOST_HELD:
         return None
-    return native.calls.hold(np.full(shape, number.val, aval.dtype))
+    return native.calls.hold(np.full(shape, number.val, aval.dtype), aval.weak_type)
 
 
 def _is_divided(arg: Any) -> bool:
