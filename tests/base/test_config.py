@@ -575,7 +575,8 @@ def test_levels_of_loggers() -> None:
 )
 def test_logs_are_written_without_a_handler(variable: str, value: str, logged: bool) -> None:
     code = "import dovetail as dt; dt.jit(lambda x: x + 1)(1.0)"
-    fixed = {"DOVETAIL_PLATFORMS": "cpu", "DOVETAIL_ENABLE_COMPILATION_CACHE": "0"}
+    fixed = {"DOVETAIL_PLATFORMS": "cpu", "DOVETAIL_DIRECT_CALLS": "none"}
+    fixed["DOVETAIL_ENABLE_COMPILATION_CACHE"] = "0"
     result = run(code, **fixed, **{variable: value})
     assert ("DEBUG:dovetail:compiled" in result.stderr) is logged
 

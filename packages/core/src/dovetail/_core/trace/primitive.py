@@ -95,6 +95,7 @@ class Primitive:
         key_use: what it does with random keys: "moves" them, so that results hold the same keys;
             "derives" numbers or other keys from them, as often as one likes; or "consumes" them,
             after which they must not be used again.
+        keeps_elements: whether the result has the operand's elements, in their order.
         shown_params: by parameter name, a predicate that says whether a printed jaxpr shows a
             value; other parameters are always shown.
     """
@@ -119,6 +120,7 @@ class Primitive:
     types_divisions: ClassVar[bool] = False
     sharding_parameter: ClassVar[str] = ""
     key_use: ClassVar[KeyUse] = "moves"
+    keeps_elements: ClassVar[bool] = False
     shown_params: ClassVar[ShownParams] = {}
 
     def __init__(self) -> None:

@@ -136,6 +136,7 @@ class Copy(Elementwise):
     """The same array, in its own memory."""
 
     name, kinds = "copy", "biufc"
+    keeps_elements = True
     linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     generates_nan = False
 
@@ -169,6 +170,7 @@ class StopGradient(Primitive):
     """The same array, with zero derivative."""
 
     name = "stop_gradient"
+    keeps_elements = True
     linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     accepts_zeros = True
     generates_nan = False

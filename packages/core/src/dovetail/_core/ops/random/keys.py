@@ -311,6 +311,7 @@ class RandomWrap(KeyPrimitive):
     """Keys made from raw keys."""
 
     name = "random_wrap"
+    keeps_elements = True
 
     def abstract(self, raw: Any, *, impl: KeyImplementation) -> Any:
         rank = len(impl.key_shape)
@@ -335,6 +336,7 @@ class RandomUnwrap(KeyPrimitive):
     """The raw keys of keys."""
 
     name = "random_unwrap"
+    keeps_elements = True
 
     def abstract(self, keys: Any) -> Any:
         _check_keys(self.name, keys)
@@ -358,6 +360,7 @@ class RandomClone(KeyPrimitive):
     """
 
     name = "random_clone"
+    keeps_elements = True
 
     def abstract(self, keys: Any, *, alternative: bool) -> Any:
         _check_keys(self.name, keys)

@@ -35,6 +35,7 @@ class Squeeze(Linear):
     """Removes dimensions of size one."""
 
     name = "squeeze"
+    keeps_elements = True
     generates_nan = False
 
     def abstract(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:

@@ -22,14 +22,8 @@ from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from dovetail._core.ir.walk import inline_calls
-from dovetail._core.ops.elementwise.conversion import (
-    bitcast_convert_type_p,
-    copy_p,
-    stop_gradient_p,
-)
-from dovetail._core.ops.random.keys import random_clone_p, random_unwrap_p, random_wrap_p
+from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
 from dovetail._core.ops.shape.creation import iota_p
-from dovetail._core.ops.shape.reshaping import squeeze_p
 from dovetail._core.plugins.hookspecs import HostFunction
 from dovetail._core.runtime.arrays.array import Array, KeyArray
 from dovetail._core.runtime.calls.direct_calls import (
@@ -203,7 +197,7 @@ class _Chain:
             same = whole == out.shape
         if eqn.primitive is convert_element_type_p:
             same = aval.dtype == out.dtype
-        if same or eqn.primitive in _SAME:
+        if same or eqn.primitive.keeps_elements:
             value = self.value(operand)
             if value.shape == whole:
                 return value._replace(shape=out.shape)
@@ -322,20 +316,13 @@ class _Chain:
         return number in firsts and (number + 1 in firsts or number + 1 == len(self.sizes))
 
 
-#: Primitives whose results are their operands, besides those of shapes.
-_SAME: Final[tuple[Primitive, ...]] = (
-    copy_p,
-    random_clone_p,
-    random_unwrap_p,
-    random_wrap_p,
-    squeeze_p,
-    stop_gradient_p,
-)
-
-
-#: Those whose results are parts of their operands, or repeat them.
-_SHAPING: Final = frozenset(
-    (*_SAME, bitcast_convert_type_p, broadcast_in_dim_p, convert_element_type_p, reshape_p)
+#: Primitives whose results may have their operands' elements, or repeat them, besides those that
+#: always have.
+_SHAPING: Final[tuple[Primitive, ...]] = (
+    bitcast_convert_type_p,
+    broadcast_in_dim_p,
+    convert_element_type_p,
+    reshape_p,
 )
 _ONE_LEAF: Final = pytree.structure(0)
 
@@ -345,7 +332,7 @@ def may_be_chained(primitive: Primitive, avals: Sequence[Any]) -> bool:
     if not host_functions() or not _are_arrays(avals):
         return False
     known = host_function(primitive, physical_aval(avals[-1]).dtype)
-    return known is not None or primitive in _SHAPING
+    return known is not None or primitive.keeps_elements or primitive in _SHAPING
 
 
 def chained_way_of_primitive(jaxpr: Jaxpr, args: Sequence[Any], several: bool) -> Way | None:
