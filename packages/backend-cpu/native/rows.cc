@@ -100,7 +100,8 @@ ffi::Error TakeColumns(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer po
       const int64_t* const nearest = places.nearest.data();
       for (int64_t i = 0; i < wanted; ++i) to[i] = from[nearest[i]];
       if (filled == 0) return;
-      for (const int64_t i : places.outside) to[i] = *static_cast<const Word*>(fill.untyped_data());
+      const Word other = *static_cast<const Word*>(fill.untyped_data());
+      for (const int64_t i : places.outside) to[i] = other;
     });
     return ffi::Error::Success();
   };

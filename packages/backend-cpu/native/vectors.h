@@ -170,7 +170,7 @@ __m256i PartWords(int mask, __m256i v) {
   return _mm256_permutevar8x32_epi32(v, _mm256_cvtepu8_epi32(_mm_loadl_epi64(bytes)));
 }
 
-// Word i of the result is word i ^ X: within halves, and between them, at half the cost of any order.
+// Word i of the result is word i ^ X: within halves and between them, at half the cost of any order.
 template <int X>
 __m256i SwapWords(__m256i v) {
   constexpr int kOrder = X % 4 | (X % 4 ^ 1) << 2 | (X % 4 ^ 2) << 4 | (X % 4 ^ 3) << 6;
