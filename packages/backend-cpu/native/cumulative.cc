@@ -14,6 +14,7 @@
 
 #include "kernel.h"
 #include "parallel.h"
+#include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
 #ifndef __has_builtin
@@ -33,7 +34,7 @@ constexpr int64_t kSide = 256;
 enum Operation : int64_t { kSum, kProduct, kMaximum, kMinimum };
 
 template <typename T>
-constexpr int kLanes = sizeof(T) == 8 ? 8 : 16;
+constexpr int kLanes = kVectorBytes / int{sizeof(T)};
 
 template <typename T, int kCount>
 using Lanes __attribute__((vector_size(kCount * sizeof(T)))) = T;

@@ -51,12 +51,84 @@ template <typename T, int kBlock = 2>
   }
 }
 
+template <typename T>
+[[gnu::always_inline]] inline void Compare(typename Vector<T>::Type& low,
+                                           typename Vector<T>::Type& high) {
+  const auto a = low, b = high;
+  low = Vector<T>::Min(a, b);
+  high = Vector<T>::Max(a, b);
+}
+
+// Merges the even and the odd of `kCount` vectors, `kStep` apart, each lane for itself.
+template <typename T, int kCount, int kStep = 1>
+[[gnu::always_inline]] inline void MergeColumns(typename Vector<T>::Type* v) {
+  if constexpr (2 * kStep < kCount) {
+    MergeColumns<T, kCount, 2 * kStep>(v);
+    MergeColumns<T, kCount, 2 * kStep>(v + kStep);
+#pragma GCC unroll 16
+    for (int i = kStep; i + kStep < kCount; i += 2 * kStep) Compare<T>(v[i], v[i + kStep]);
+  } else {
+    Compare<T>(v[0], v[kStep]);
+  }
+}
+
+// Sorts each lane of `kCount` vectors.
+template <typename T, int kCount>
+[[gnu::always_inline]] inline void SortColumns(typename Vector<T>::Type* v) {
+  if constexpr (kCount > 1) {
+    SortColumns<T, kCount / 2>(v);
+    SortColumns<T, kCount / 2>(v + kCount / 2);
+    MergeColumns<T, kCount>(v);
+  }
+}
+
+// Makes of sorted columns, half as many lanes wide as `kWide`, sorted ones of all lanes.
+template <typename T, int kRows, int kWide = 2>
+[[gnu::always_inline]] inline void JoinColumns(typename Vector<T>::Type* v) {
+  using V = Vector<T>;
+  if constexpr (kWide <= V::kLanes) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows / 2; ++i) {
+      const auto a = v[i], b = V::template Swap<kWide - 1>(v[kRows - 1 - i]);
+      const auto low = V::Min(a, b), high = V::Max(a, b);
+      v[i] = V::template WithBit<kWide / 2>(low, high);
+      v[kRows - 1 - i] = V::template Swap<kWide - 1>(V::template WithBit<kWide / 2>(high, low));
+    }
+    if constexpr (kWide > 2) {
+#pragma GCC unroll 32
+      for (int i = 0; i < kRows; ++i) v[i] = LanesMerged<T, kWide / 4>(v[i]);
+    }
+#pragma GCC unroll 8
+    for (int distance = kRows / 2; distance > 0; distance /= 2) {
+#pragma GCC unroll 32
+      for (int i = 0; i < kRows; ++i) {
+        if ((i & distance) == 0) Compare<T>(v[i], v[i + distance]);
+      }
+    }
+    JoinColumns<T, kRows, 2 * kWide>(v);
+  }
+}
+
 // Sorts `kCount` vectors as one row of lanes.
 template <typename T, int kCount>
 [[gnu::always_inline]] inline void SortInRegisters(typename Vector<T>::Type* v) {
   using V = Vector<T>;
   if constexpr (kCount == 1) {
     v[0] = LanesSorted<T>(v[0]);
+  } else if constexpr (!V::kHasMasks && kCount >= V::kLanes) {
+    // Lanes are compared with those of other vectors for as long as can be, which moves none.
+    SortColumns<T, kCount>(v);
+    JoinColumns<T, kCount>(v);
+    constexpr int kBlocks = kCount / V::kLanes;
+    typename V::Type columns[kCount];
+#pragma GCC unroll 4
+    for (int block = 0; block < kBlocks; ++block) {
+      V::Transpose(v + block * V::kLanes);
+#pragma GCC unroll 8
+      for (int i = 0; i < V::kLanes; ++i) columns[i * kBlocks + block] = v[block * V::kLanes + i];
+    }
+#pragma GCC unroll 32
+    for (int i = 0; i < kCount; ++i) v[i] = columns[i];
   } else {
     constexpr int kHalf = kCount / 2;
     SortInRegisters<T, kHalf>(v);
@@ -104,6 +176,18 @@ void SortFew(const T* from, T* to, int64_t size) {
   SortInRegisters<T, kCount>(v);
 #pragma GCC unroll 32
   for (int i = 0; i < kWhole; ++i) V::Store(to + i * V::kLanes, v[i]);
+  if constexpr (!V::kHasMasks && kWhole > 0) {
+    // Processors may store parts of vectors slowly: whole ones of what ends with the last element.
+    alignas(64) T sorted[kCount * V::kLanes];
+#pragma GCC unroll 32
+    for (int i = kWhole - 1; i < kCount; ++i) V::Store(sorted + i * V::kLanes, v[i]);
+#pragma GCC unroll 32
+    for (int i = kWhole; i < kCount; ++i) {
+      const int64_t at = std::min<int64_t>(i * V::kLanes, size - V::kLanes);
+      V::Store(to + at, V::Load(sorted + at));
+    }
+    return;
+  }
 #pragma GCC unroll 32
   for (int i = kWhole; i < kCount; ++i) V::StoreFirst(to + i * V::kLanes, lanes(i), v[i]);
 }
@@ -148,6 +232,18 @@ Partitioned<T> Partition(const T* from, T* to, int64_t size, T pivot) {
     left_greatest = V::MaxWhere(mask, left_greatest, v);
     right_least = V::MinUnless(mask, right_least, v);
   };
+  if constexpr (!V::kHasMasks) {
+    // The elements that fill no vector, first: of the others the last find just the room they need.
+    i = size % V::kLanes;
+    const auto v = V::Load(from), first = V::First(static_cast<int>(i));
+    const auto mask = V::Less(v, bound) & first, others = mask | ~first;
+    left = V::Count(mask);
+    right -= i - left;
+    V::StoreParts(mask, 0, v, to, to + size - V::kLanes);
+    V::StoreParts(others, 0, v, to + left, to + size - V::kLanes);
+    left_greatest = V::MaxWhere(mask, left_greatest, v);
+    right_least = V::MinUnless(others, right_least, v);
+  }
   // Whole vectors are stored on both sides, so there must be room for one more than is read.
   for (int64_t end = 0; i + 9 * V::kLanes <= size;) {
     EndIfInterrupted();
@@ -160,7 +256,8 @@ Partitioned<T> Partition(const T* from, T* to, int64_t size, T pivot) {
       for (int j = 0; j < 8; ++j) step(v[j]);
     }
   }
-  for (; i + 2 * V::kLanes <= size; i += V::kLanes) step(V::Load(from + i));
+  constexpr int64_t kRoom = V::kHasMasks ? 2 * V::kLanes : V::kLanes;
+  for (; i + kRoom <= size; i += V::kLanes) step(V::Load(from + i));
   T greatest[V::kLanes], least[V::kLanes];
   V::Store(greatest, left_greatest);
   V::Store(least, right_least);

@@ -1,8 +1,10 @@
-// Rows of an array at positions known at run time.
+// Rows of an array, and elements of each row, at positions known at run time.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "kernel.h"
 #include "parallel.h"
@@ -64,12 +66,73 @@ ffi::Error TakeRows(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer posit
   return ffi::Error::Success();
 }
 
+// Where elements of rows of `count` are taken from: positions within bounds, and the places of those
+// that were not.
+struct Places {
+  std::vector<int64_t> nearest, outside;
+
+  template <typename Position>
+  Places(const Position* positions, int64_t wanted, int64_t count) : nearest(wanted) {
+    for (int64_t i = 0; i < wanted; ++i) {
+      nearest[i] = std::clamp<int64_t>(positions[i], 0, count - 1);
+      if (nearest[i] != positions[i]) outside.push_back(i);
+    }
+  }
+};
+
+// Elements at each position of every row, which is not empty.
+ffi::Error TakeColumns(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer positions,
+                       ffi::AnyBuffer fill, ffi::Result<ffi::AnyBuffer> out, int64_t filled) {
+  if (out->element_count() == 0) return ffi::Error::Success();
+  const int64_t count = x.dimensions().back();
+  const auto rows = static_cast<int64_t>(x.element_count()) / count;
+  const auto wanted = static_cast<int64_t>(positions.element_count());
+  const Places places =
+      positions.element_type() == ffi::DataType::S64
+          ? Places(static_cast<const int64_t*>(positions.untyped_data()), wanted, count)
+          : Places(static_cast<const int32_t*>(positions.untyped_data()), wanted, count);
+  const int64_t parts = std::min(rows, PartsOf(pool, rows * wanted));
+  const auto take = [&](auto word) {
+    using Word = decltype(word);
+    ForNeighbours(pool, rows, parts, [&](int64_t row) {
+      const Word* const from = static_cast<const Word*>(x.untyped_data()) + row * count;
+      Word* const __restrict to = static_cast<Word*>(out->untyped_data()) + row * wanted;
+      const int64_t* const nearest = places.nearest.data();
+      for (int64_t i = 0; i < wanted; ++i) to[i] = from[nearest[i]];
+      if (filled == 0) return;
+      const Word other = *static_cast<const Word*>(fill.untyped_data());
+      for (const int64_t i : places.outside) to[i] = other;
+    });
+    return ffi::Error::Success();
+  };
+  switch (ffi::ByteWidth(x.element_type())) {
+    case 1:
+      return take(uint8_t());
+    case 2:
+      return take(uint16_t());
+    case 4:
+      return take(uint32_t());
+    case 8:
+      return take(uint64_t());
+    default:
+      return take(std::array<uint64_t, 2>());
+  }
+}
+
 }  // namespace
 }  // namespace dovetail
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
 DOVETAIL_KERNEL(dovetail_take_rows, dovetail::TakeRows,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<int64_t>("filled"));
+DOVETAIL_KERNEL(dovetail_take_columns, dovetail::TakeColumns,
                 xla::ffi::Ffi::Bind()
                     .Ctx<xla::ffi::ThreadPool>()
                     .Arg<xla::ffi::AnyBuffer>()

@@ -43,9 +43,12 @@ constexpr unsigned LanesWithBit() {
 //   Swap<X>(v): lane i of the result is lane i ^ X;
 //   WithBit<B>(low, high): lanes whose number has the bit B are those of `high`;
 //   Less(a, b), Count(mask);
+//   First(count): the mask of so many lanes (without AVX-512);
+//   Transpose(v): makes lane i of vector j lane j of vector i (without AVX-512);
 //   MaxWhere(mask, a, v), MinUnless(mask, a, v): a, but for lanes of the mask, or the others;
 //   StoreParts(mask, count, v, first, last): the lanes of the mask at the start of the vector
 //   `first`, the others at the end of the vector `last`; the rest of both may be overwritten.
+// kHasMasks says whether instructions take masks of lanes, and move lanes anywhere at no more cost.
 template <typename T>
 struct Vector;
 
@@ -55,6 +58,7 @@ template <>
 struct Vector<int32_t> {
   using Type = __m512i;
   using Mask = __mmask16;
+  static constexpr bool kHasMasks = true;
   static constexpr int kLanes = 16;
   // How many vectors a network of comparisons sorts in registers.
   static constexpr int kInRegisters = 32;
@@ -98,6 +102,7 @@ template <>
 struct Vector<int64_t> {
   using Type = __m512i;
   using Mask = __mmask8;
+  static constexpr bool kHasMasks = true;
   static constexpr int kLanes = 8;
   static constexpr int kInRegisters = 32;
 
@@ -165,12 +170,22 @@ __m256i PartWords(int mask, __m256i v) {
   return _mm256_permutevar8x32_epi32(v, _mm256_cvtepu8_epi32(_mm_loadl_epi64(bytes)));
 }
 
+// Word i of the result is word i ^ X: within halves and between them, at half the cost of any order.
+template <int X>
+__m256i SwapWords(__m256i v) {
+  constexpr int kOrder = X % 4 | (X % 4 ^ 1) << 2 | (X % 4 ^ 2) << 4 | (X % 4 ^ 3) << 6;
+  if constexpr (X >= 4) v = _mm256_permute2x128_si256(v, v, 1);
+  if constexpr (X % 4 != 0) v = _mm256_shuffle_epi32(v, kOrder);
+  return v;
+}
+
 template <>
 struct Vector<int32_t> {
   using Type = __m256i;
   using Mask = __m256i;
+  static constexpr bool kHasMasks = false;
   static constexpr int kLanes = 8;
-  static constexpr int kInRegisters = 8;
+  static constexpr int kInRegisters = 16;
 
   static Type Load(const int32_t* p) { return _mm256_loadu_si256((const __m256i*)p); }
   static void Store(int32_t* p, Type v) { _mm256_storeu_si256((__m256i*)p, v); }
@@ -186,13 +201,31 @@ struct Vector<int32_t> {
   static Type Max(Type a, Type b) { return _mm256_max_epi32(a, b); }
   template <int X>
   static Type Swap(Type v) {
-    static constexpr SwappedLanes<8, 1, int32_t, X> kTable;
-    return _mm256_permutevar8x32_epi32(v, _mm256_load_si256((const __m256i*)kTable.index));
+    return SwapWords<X>(v);
   }
   template <int B>
   static Type WithBit(Type low, Type high) {
     constexpr int kMask = LanesWithBit<8, 1, B>();
     return _mm256_blend_epi32(low, high, kMask);
+  }
+  static void Transpose(Type* v) {
+    Type pairs[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) {
+      pairs[i] = _mm256_unpacklo_epi32(v[i], v[i + 1]);
+      pairs[i + 1] = _mm256_unpackhi_epi32(v[i], v[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const Type low = pairs[i / 2], low_next = pairs[i / 2 + 2];
+      const Type high = pairs[i / 2 + 4], high_next = pairs[i / 2 + 6];
+      const Type first = i % 2 == 0 ? _mm256_unpacklo_epi64(low, low_next)
+                                    : _mm256_unpackhi_epi64(low, low_next);
+      const Type last = i % 2 == 0 ? _mm256_unpacklo_epi64(high, high_next)
+                                   : _mm256_unpackhi_epi64(high, high_next);
+      v[i] = _mm256_permute2x128_si256(first, last, 0x20);
+      v[i + 4] = _mm256_permute2x128_si256(first, last, 0x31);
+    }
   }
   static Mask Less(Type a, Type b) { return _mm256_cmpgt_epi32(b, a); }
   static Type Select(Mask mask, Type yes, Type no) { return _mm256_blendv_epi8(no, yes, mask); }
@@ -209,10 +242,11 @@ struct Vector<int32_t> {
     Store(last, parted);
   }
 
- private:
-  static Type First(int count) {
+  static Mask First(int count) {
     return Less(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), Of(count));
   }
+
+ private:
   static int Bits(Mask mask) { return _mm256_movemask_ps(_mm256_castsi256_ps(mask)); }
 };
 
@@ -220,8 +254,9 @@ template <>
 struct Vector<int64_t> {
   using Type = __m256i;
   using Mask = __m256i;
+  static constexpr bool kHasMasks = false;
   static constexpr int kLanes = 4;
-  static constexpr int kInRegisters = 8;
+  static constexpr int kInRegisters = 16;
 
   static Type Load(const int64_t* p) { return _mm256_loadu_si256((const __m256i*)p); }
   static void Store(int64_t* p, Type v) { _mm256_storeu_si256((__m256i*)p, v); }
@@ -237,13 +272,20 @@ struct Vector<int64_t> {
   static Type Max(Type a, Type b) { return Select(Less(a, b), b, a); }
   template <int X>
   static Type Swap(Type v) {
-    static constexpr SwappedLanes<4, 2, int32_t, X> kTable;
-    return _mm256_permutevar8x32_epi32(v, _mm256_load_si256((const __m256i*)kTable.index));
+    return SwapWords<2 * X>(v);
   }
   template <int B>
   static Type WithBit(Type low, Type high) {
     constexpr int kMask = LanesWithBit<4, 2, B>();
     return _mm256_blend_epi32(low, high, kMask);
+  }
+  static void Transpose(Type* v) {
+    const Type a = _mm256_unpacklo_epi64(v[0], v[1]), b = _mm256_unpackhi_epi64(v[0], v[1]);
+    const Type c = _mm256_unpacklo_epi64(v[2], v[3]), d = _mm256_unpackhi_epi64(v[2], v[3]);
+    v[0] = _mm256_permute2x128_si256(a, c, 0x20);
+    v[1] = _mm256_permute2x128_si256(b, d, 0x20);
+    v[2] = _mm256_permute2x128_si256(a, c, 0x31);
+    v[3] = _mm256_permute2x128_si256(b, d, 0x31);
   }
   static Mask Less(Type a, Type b) { return _mm256_cmpgt_epi64(b, a); }
   static Type Select(Mask mask, Type yes, Type no) { return _mm256_blendv_epi8(no, yes, mask); }
@@ -259,9 +301,9 @@ struct Vector<int64_t> {
     Store(first, parted);
     Store(last, parted);
   }
+  static Mask First(int count) { return Less(_mm256_setr_epi64x(0, 1, 2, 3), Of(count)); }
 
  private:
-  static Type First(int count) { return Less(_mm256_setr_epi64x(0, 1, 2, 3), Of(count)); }
   static int Bits(Mask mask) { return _mm256_movemask_pd(_mm256_castsi256_pd(mask)); }
 };
 

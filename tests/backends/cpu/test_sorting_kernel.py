@@ -27,7 +27,7 @@ KEYS = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "bfloat16", "float32", "float64"),
 )
-SIZES = (1, 2, 3, 31, 33, 129, 511, 513, 1025, 4097, 20_000)
+SIZES = (1, 2, 3, 31, 33, 65, 100, 129, 511, 513, 1025, 4097, 20_000)
 """Below and above what is sorted in registers, by counting, in parts."""
 
 

@@ -60,6 +60,7 @@ SOFTMAX: Final = "dovetail_softmax"
 SORT: Final = "dovetail_sort"
 SUM_OF_PRODUCTS: Final = "dovetail_sum_of_products"
 SUMS_OF_DIFFERENCES: Final = "dovetail_sums_of_differences"
+TAKE_COLUMNS: Final = "dovetail_take_columns"
 TAKE_ROWS: Final = "dovetail_take_rows"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
@@ -97,6 +98,7 @@ _TARGETS: Final = (
     SORT,
     SUM_OF_PRODUCTS,
     SUMS_OF_DIFFERENCES,
+    TAKE_COLUMNS,
     TAKE_ROWS,
     THREEFRY_BITS,
     THREEFRY_FOLD_IN,

@@ -1,6 +1,7 @@
-"""Rows at positions known at run time, copied by a kernel.
+"""Rows and columns at positions known at run time, copied by kernels.
 
-LLVM unrolls XLA's loop over a row of up to 64 elements, and then makes no vectors of it.
+LLVM unrolls XLA's loop over a row of up to 64 elements, and then makes no vectors of it. Of columns
+XLA moves each position into bounds again for every row.
 """
 
 from __future__ import annotations
@@ -34,19 +35,14 @@ def gather(
     fill_value: Any,
     **promises: Any,
 ) -> Any:
-    """Whole rows of some tens of elements; NotImplemented for others, or without kernel."""
+    """Rows of some tens of elements, and columns; NotImplemented for others, or without kernel."""
     aval, places = context.avals_in
     (out,) = context.avals_out
-    numbers, batch = dimension_numbers, places.ndim - 1
+    if aval.symbolic or out.symbolic or out.size < WORTH_A_KERNEL:
+        return NotImplemented
+    kernel = _kernel_for(aval, places, out, dimension_numbers, slice_sizes)
     if (
-        aval.symbolic
-        or out.symbolic
-        or not SHORT <= prod(slice_sizes) < LONG
-        or out.size < WORTH_A_KERNEL
-        or slice_sizes != (1, *aval.shape[1:])
-        or numbers.collapsed_slice_dims != (0,)
-        or numbers.start_index_map != (0,)
-        or numbers.offset_dims != tuple(range(batch, out.ndim))
+        kernel is None
         or places.dtype.name not in _POSITIONS
         or not aval.size
         or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f", "c")
@@ -60,4 +56,21 @@ def gather(
     scalar = ShapedArray((), aval.dtype)
     fill = context.constant(fill_value if filled else 0, scalar)
     operands = [x, positions, fill]
-    return kernels.call(context, kernels.TAKE_ROWS, operands, [out], 0, filled=int(filled))[0]
+    return kernels.call(context, kernel, operands, [out], 0, filled=int(filled))[0]
+
+
+def _kernel_for(
+    aval: Any, places: Any, out: Any, numbers: Any, slice_sizes: tuple[int, ...]
+) -> str | None:
+    """The kernel that takes slices along the first or the last dimension, if it is quicker."""
+    if len(numbers.start_index_map) != 1 or numbers.collapsed_slice_dims != numbers.start_index_map:
+        return None
+    (axis,) = numbers.start_index_map
+    last, batch = aval.ndim - 1, places.ndim - 1
+    if slice_sizes != (*aval.shape[:axis], 1, *aval.shape[axis + 1 :]):
+        return None
+    if axis == 0 and numbers.offset_dims == tuple(range(batch, out.ndim)):
+        return kernels.TAKE_ROWS if SHORT <= prod(slice_sizes) < LONG else None
+    if axis == last > 0 and numbers.offset_dims == tuple(range(last)):
+        return kernels.TAKE_COLUMNS if prod(slice_sizes) >= SHORT else None
+    return None
