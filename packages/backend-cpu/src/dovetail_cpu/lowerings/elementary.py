@@ -25,7 +25,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import Expression
-from dovetail_cpu import kernels
+from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings import differences
 
 TABLE: Final = LoweringTable()
@@ -57,6 +57,8 @@ OF_ARGUMENTS: Final = frozenset({"log", "log2", "logistic"})
 WHERE_ALONE: Final = frozenset({"erf", "exp"})
 #: of float64.
 WIDE_WHERE_ALONE: Final = frozenset({"exp", "tanh"})
+#: The same where vectors of kernels are no longer than XLA's.
+SHORT_WHERE_ALONE: Final = WHERE_ALONE | {"cosh", "expm1"}
 
 #: Adding this to an integer of less than 2**51 puts it in the lowest bits of a float64.
 SHIFTER: Final = 1.5 * 2.0**52
@@ -202,7 +204,8 @@ def by_kernel(context: Any, primitive: str, values: Sequence[Any], **attributes:
     kernel = kernels.ELEMENTARY.get((primitive, out.dtype.name))
     if kernel is None or not kernels.usable(context):
         return NotImplemented
-    if primitive in (WIDE_WHERE_ALONE if wide else WHERE_ALONE):
+    where_alone = WHERE_ALONE if kernel_library.has_long_vectors() else SHORT_WHERE_ALONE
+    if primitive in (WIDE_WHERE_ALONE if wide else where_alone):
         suits = out.size >= WORTH_A_CALL and context.stands_alone()
     elif primitive in OF_ARGUMENTS and not wide:
         stored = context.runs_once() and not hasattr(values[0].owner, "name")
