@@ -68,6 +68,28 @@ struct InTurn {
     return (i + kHalf * kCount) / 2 + (i % 2) * kCount;
   }
 };
+// The same for each 16 bytes by themselves, between which nothing needs to go.
+template <int kCount, int kPart, int kFirst>
+struct EverySecondOfParts {
+  static constexpr int At(int i) {
+    const int place = i % kPart * 2;
+    return i - i % kPart + place % kPart + kFirst + (place < kPart ? 0 : kCount);
+  }
+};
+template <int kCount, int kPart, int kHalf>
+struct InTurnOfParts {
+  static constexpr int At(int i) {
+    return i - i % kPart + (i % kPart + kHalf * kPart) / 2 + (i % 2) * kCount;
+  }
+};
+// Changes the order of pairs of lanes from that of parts to that of all.
+template <int kCount, int kPart>
+struct PairsOfParts {
+  static constexpr int At(int i) {
+    const int half = kPart / 2, group = i / half, groups = kCount / half;
+    return group % (groups / 2) * kPart + group / (groups / 2) * half + i % half;
+  }
+};
 template <int kCount>
 struct Backwards {
   static constexpr int At(int i) { return kCount - 1 - i; }
@@ -99,8 +121,16 @@ template <typename T>
 inline Complexes<T> LoadPairs(const T* from) {
   constexpr int kCount = Lanes<T>::kCount;
   const auto a = Load(from), b = Load(from + kCount);
+#if defined(__AVX__) && !defined(__AVX512F__)  // No instruction picks from all of two vectors.
+  constexpr int kPart = 16 / sizeof(T);
+  const auto re = Picked<T>(a, b, LaneMap<EverySecondOfParts<kCount, kPart, 0>, kCount>());
+  const auto im = Picked<T>(a, b, LaneMap<EverySecondOfParts<kCount, kPart, 1>, kCount>());
+  using Order = LaneMap<PairsOfParts<kCount, kPart>, kCount>;
+  return {Picked<T>(re, re, Order()), Picked<T>(im, im, Order())};
+#else
   return {Picked<T>(a, b, LaneMap<EverySecond<0>, kCount>()),
           Picked<T>(a, b, LaneMap<EverySecond<1>, kCount>())};
+#endif
 }
 
 template <typename T>
@@ -195,12 +225,13 @@ template <typename T, int kGroup = 2>
   }
 }
 
-// Calls put(i, x) for i below kCount, where lane k of x is number i of row k; the rows are `step`
-// apart and have `size` numbers. What is beyond either is zero.
+// Calls put(i, x) for i below kCount, where lanes of x have number i of a row each, in the order
+// of StoreColumns; the rows are `step` apart and have `size` numbers. What is beyond either is
+// zero.
 template <typename T, typename Put>
 [[gnu::always_inline]] inline void LoadColumns(const T* from, int64_t step, int64_t rows,
                                                int64_t size, const Put& put) {
-  constexpr int kCount = Lanes<T>::kCount, kHalf = kCount / 2;
+  constexpr int kCount = Lanes<T>::kCount, kHalf = kCount / 2, kPart = 16 / sizeof(T);
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
     const int64_t count = 2 * (size - half * kHalf);
@@ -219,8 +250,9 @@ template <typename T, typename Put>
 #pragma GCC unroll 8
     for (int i = 0; i < kHalf; ++i) {
       const auto a = x[i], b = x[i + kHalf];
-      put(half * kHalf + i, Complexes<T>{Picked<T>(a, b, LaneMap<EverySecond<0>, kCount>()),
-                                         Picked<T>(a, b, LaneMap<EverySecond<1>, kCount>())});
+      using Re = LaneMap<EverySecondOfParts<kCount, kPart, 0>, kCount>;
+      using Im = LaneMap<EverySecondOfParts<kCount, kPart, 1>, kCount>;
+      put(half * kHalf + i, Complexes<T>{Picked<T>(a, b, Re()), Picked<T>(a, b, Im())});
     }
   }
 }
@@ -229,7 +261,7 @@ template <typename T, typename Put>
 template <typename T, typename Get>
 [[gnu::always_inline]] inline void StoreColumns(T* to, int64_t step, int64_t rows, int64_t size,
                                                 const Get& get) {
-  constexpr int kCount = Lanes<T>::kCount, kHalf = kCount / 2;
+  constexpr int kCount = Lanes<T>::kCount, kHalf = kCount / 2, kPart = 16 / sizeof(T);
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
     const int64_t count = 2 * (size - half * kHalf);
@@ -237,8 +269,8 @@ template <typename T, typename Get>
 #pragma GCC unroll 8
     for (int i = 0; i < kHalf; ++i) {
       const Complexes<T> y = get(half * kHalf + i);
-      x[i] = Picked<T>(y.re, y.im, LaneMap<InTurn<kCount, 0>, kCount>());
-      x[i + kHalf] = Picked<T>(y.re, y.im, LaneMap<InTurn<kCount, 1>, kCount>());
+      x[i] = Picked<T>(y.re, y.im, LaneMap<InTurnOfParts<kCount, kPart, 0>, kCount>());
+      x[i + kHalf] = Picked<T>(y.re, y.im, LaneMap<InTurnOfParts<kCount, kPart, 1>, kCount>());
     }
     TransposePairs<T>(x);
     TransposePairs<T>(x + kHalf);

@@ -25,9 +25,6 @@ namespace ffi = xla::ffi;
 
 // Multiplications for which another thread is worth its while.
 constexpr int64_t kWorkPerThread = 1 << 16;
-// Elements that are kept in registers.
-template <typename T>
-constexpr int kWide = 128 / sizeof(T);
 
 // Calls body(first, last) for parts of a batch.
 template <typename Body>
@@ -63,62 +60,217 @@ inline T Dot(int64_t size, const T* __restrict a, const T* __restrict b) {
   return sum;
 }
 
+// Rows and vectors beside each other that are kept in registers.
+constexpr int kTileRows = 4, kTileVectors = 2;
+template <typename T>
+constexpr int64_t kTileColumns = kTileVectors * Lanes<T>::kCount;
+
+template <typename T, int kRows, int kVectors>
+struct Tile {
+  static constexpr int kCount = Lanes<T>::kCount;
+  typename Lanes<T>::Type x[kRows][kVectors];
+
+  Tile(const T* from, int64_t step) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) x[i][j] = Load(from + i * step + j * kCount);
+    }
+  }
+  void StoreTo(T* to, int64_t step) const {
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) Store(to + i * step + j * kCount, x[i][j]);
+    }
+  }
+  // Subtracts the product of columns of a, whose element (i, k) is a[i * down + k * right], with
+  // rows of b.
+  void Subtract(int64_t size, const T* a, int64_t down, int64_t right, const T* b, int64_t step) {
+    for (int64_t k = 0; k < size; ++k, a += right, b += step) {
+#pragma GCC unroll 4
+      for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j) x[i][j] -= a[i * down] * Load(b + j * kCount);
+      }
+    }
+  }
+};
+
+// Writes the transpose of what is in the lower triangle of n rows, and in blocks on the diagonal
+// perhaps more.
+template <typename T>
+void TransposeLower(int64_t n, const T* from, int64_t from_step, T* to, int64_t to_step) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  for (int64_t i = 0; i < n; i += kCount) {
+    for (int64_t j = 0; j <= i; j += kCount) {
+      if (i + kCount > n) {
+        for (int64_t row = i; row < n; ++row) {
+          for (int64_t k = j; k < std::min(n, j + kCount); ++k) {
+            to[k * to_step + row] = from[row * from_step + k];
+          }
+        }
+        continue;
+      }
+      typename Lanes<T>::Type rows[kCount];
+#pragma GCC unroll 16
+      for (int64_t k = 0; k < kCount; ++k) rows[k] = Load(from + (i + k) * from_step + j);
+      Transpose<T>(rows);
+#pragma GCC unroll 16
+      for (int64_t k = 0; k < kCount; ++k) Store(to + (j + k) * to_step + i, rows[k]);
+    }
+  }
+}
+
+// The other way around: the transpose of the upper triangle.
+template <typename T>
+void TransposeUpper(int64_t n, const T* from, int64_t from_step, T* to, int64_t to_step) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  for (int64_t i = 0; i < n; i += kCount) {
+    for (int64_t j = i; j < n; j += kCount) {
+      if (j + kCount > n) {
+        for (int64_t row = j; row < n; ++row) {
+          for (int64_t k = i; k < std::min(n, i + kCount); ++k) {
+            to[row * to_step + k] = from[k * from_step + row];
+          }
+        }
+        continue;
+      }
+      typename Lanes<T>::Type rows[kCount];
+#pragma GCC unroll 16
+      for (int64_t k = 0; k < kCount; ++k) rows[k] = Load(from + (i + k) * from_step + j);
+      Transpose<T>(rows);
+#pragma GCC unroll 16
+      for (int64_t k = 0; k < kCount; ++k) Store(to + (j + k) * to_step + i, rows[k]);
+    }
+  }
+}
+
 // The lower triangle of the root of a matrix, of which the lower triangle is read; NaN if it is not
-// positive definite. The rows of `upper`, of which there are n, have a multiple of kWide elements.
+// positive definite. `upper` has n rows and those of a tile more, and `stride` is a multiple of a
+// tile's columns.
 template <typename T>
 void Cholesky(int64_t n, const T* from, T* to, T* upper, int64_t stride) {
-  constexpr int kW = kWide<T>;
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = i; j < n; ++j) upper[i * stride + j] = from[j * n + i];
-  }
-  bool failed = false;
-  for (int64_t i = 0; i < n; ++i) {
-    T* row = upper + i * stride;
-    for (int64_t begin = i / kW * kW; begin < n; begin += kW) {
-      T sums[kW];
-      for (int j = 0; j < kW; ++j) sums[j] = row[begin + j];
-      for (int64_t k = 0; k < i; ++k) {
-        const T factor = upper[k * stride + i];
-        const T* other = upper + k * stride + begin;
-        for (int j = 0; j < kW; ++j) sums[j] -= factor * other[j];
+  constexpr int64_t kPanel = 4 * kTileRows, kColumns = kTileColumns<T>;
+  // Subtracts the products of rows [first, last) from tiles of rows [top, bottom).
+  const auto subtract = [=](int64_t first, int64_t last, int64_t top, int64_t bottom) {
+    for (int64_t j = top / kColumns * kColumns; j < n; j += kColumns) {
+      for (int64_t i = top; i < bottom && i < j + kColumns; i += kTileRows) {
+        Tile<T, kTileRows, kTileVectors> tile(upper + i * stride + j, stride);
+        tile.Subtract(last - first, upper + first * stride + i, 1, stride,
+                      upper + first * stride + j, stride);
+        tile.StoreTo(upper + i * stride + j, stride);
       }
-      for (int j = 0; j < kW; ++j) row[begin + j] = sums[j];
     }
-    const T pivot = row[i];
-    if (pivot <= 0) {  // NaN goes on, as in LAPACK.
-      failed = true;
-      break;
+  };
+  TransposeLower(n, from, n, upper, stride);
+  bool failed = false;
+  for (int64_t panel = 0; panel < n && !failed; panel += kPanel) {
+    const int64_t bottom = std::min(n, panel + kPanel);
+    if (panel > 0) subtract(0, panel, panel, bottom);
+    for (int64_t top = panel; top < bottom && !failed; top += kTileRows) {
+      if (top > panel) subtract(panel, top, top, top + 1);
+      for (int64_t i = top; i < std::min(n, top + kTileRows); ++i) {
+        T* row = upper + i * stride;
+        for (int64_t k = top; k < i; ++k) {
+          Subtract(n - i, upper[k * stride + i], upper + k * stride + i, row + i);
+        }
+        const T pivot = row[i];
+        if (pivot <= 0) {  // NaN goes on, as in LAPACK.
+          failed = true;
+          break;
+        }
+        const T root = std::sqrt(pivot), inverse = 1 / root;
+        for (int64_t j = i + 1; j < n; ++j) row[j] *= inverse;
+        row[i] = root;
+      }
     }
-    const T root = std::sqrt(pivot), inverse = 1 / root;
-    for (int64_t j = i + 1; j < n; ++j) row[j] *= inverse;
-    row[i] = root;
   }
   if (failed) {
     std::fill(to, to + n * n, std::numeric_limits<T>::quiet_NaN());
-    for (int64_t i = 0; i < n; ++i) std::fill(to + i * n + i + 1, to + (i + 1) * n, T(0));
-    return;
+  } else {
+    TransposeUpper(n, upper, stride, to, n);
+  }
+  for (int64_t i = 0; i < n; ++i) std::fill(to + i * n + i + 1, to + (i + 1) * n, T(0));
+}
+
+// The most rows of matrices of which each lane has one.
+constexpr int64_t kMostInLanes = 16;
+
+// As many matrices as a vector has lanes, one in each.
+template <typename T>
+void CholeskyInLanes(int64_t n, const T* from, T* to) {
+  using Vector = typename Lanes<T>::Type;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t size = n * n;
+  Vector values[kMostInLanes * kMostInLanes];
+  // The last block of a matrix overlaps the one before.
+  const auto for_blocks = [=](const auto& body) {
+    for (int64_t i = 0; i < size; i += kCount) body(std::min(i, size - kCount));
+  };
+  for_blocks([&](int64_t i) {
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kCount; ++k) values[i + k] = Load(from + k * size + i);
+    Transpose<T>(values + i);
+  });
+  typename Lanes<T>::Indices failed{};
+  for (int64_t i = 0; i < n; ++i) {
+    Vector* pivots = values + i * n;
+    Vector inverse{};
+    for (int64_t j = i; j < n; ++j) {
+      Vector* row = values + j * n;
+      Vector sum = row[i];
+      for (int64_t k = 0; k < i; ++k) sum -= pivots[k] * row[k];
+      if (j == i) {
+        failed |= sum <= 0;
+        T numbers[kCount];
+        Store(numbers, sum);
+        for (int64_t lane = 0; lane < kCount; ++lane) numbers[lane] = std::sqrt(numbers[lane]);
+        sum = Load(numbers);
+        inverse = 1 / sum;
+      } else {
+        sum *= inverse;
+      }
+      row[i] = sum;
+    }
   }
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j <= i; ++j) to[i * n + j] = upper[j * stride + i];
-    std::fill(to + i * n + i + 1, to + (i + 1) * n, T(0));
+    for (int64_t j = 0; j < n; ++j) {
+      Vector& x = values[i * n + j];
+      x = j > i ? Vector{} : failed ? Vector{} + std::numeric_limits<T>::quiet_NaN() : x;
+    }
   }
+  for_blocks([&](int64_t i) {
+    Vector rows[kCount];
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kCount; ++k) rows[k] = values[i + k];
+    Transpose<T>(rows);
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kCount; ++k) Store(to + k * size + i, rows[k]);
+  });
 }
 
 template <ffi::DataType kType>
 ffi::Error CholeskyOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
                          ffi::Result<ffi::Buffer<kType>> out) {
   using T = ffi::NativeType<kType>;
+  constexpr int64_t kCount = Lanes<T>::kCount, kLine = 64 / sizeof(T);
   const int64_t n = x.dimensions().back();
   if (x.element_count() == 0) return ffi::Error::Success();
-  const int64_t batch = static_cast<int64_t>(x.element_count()) / (n * n);
-  const int64_t stride = (n + kWide<T> - 1) / kWide<T> * kWide<T>;
+  const int64_t size = n * n, batch = static_cast<int64_t>(x.element_count()) / size;
+  // Rows are not a power of two apart, where they would take each other's places in the caches.
+  const int64_t lines = (n + 2 * kLine - 1) / kLine | 1;
+  const int64_t stride = lines * kLine;
   const T* from = x.typed_data();
   T* to = out->typed_data();
   ForBatch(pool, batch, n * n * n / 6, [&](int64_t first, int64_t last) {
-    std::vector<T> upper(n * stride);
-    for (int64_t b = first; b < last; ++b) {
-      Cholesky(n, from + b * n * n, to + b * n * n, upper.data(), stride);
+    int64_t b = first;
+    if (n <= kMostInLanes && size >= kCount) {
+      for (; b + kCount <= last; b += kCount) CholeskyInLanes(n, from + b * size, to + b * size);
     }
+    if (b == last) return;
+    std::vector<T> upper((n + kTileRows) * stride);
+    for (; b < last; ++b) Cholesky(n, from + b * size, to + b * size, upper.data(), stride);
   });
   return ffi::Error::Success();
 }
@@ -403,22 +555,62 @@ void SolveVector(int64_t n, const T* a, int64_t down, int64_t right, bool lower,
   }
 }
 
+// Solves for kRows rows of vectors from row i, where those before it have been solved.
+template <int kRows, int kVectors, typename T>
+inline void SolveTile(int64_t i, const T* a, int64_t down, int64_t right, bool unit, T* b,
+                      int64_t step) {
+  Tile<T, kRows, kVectors> tile(b + i * step, step);
+  a += i * down;
+  tile.Subtract(i, a, down, right, b, step);
+  a += i * right;
+#pragma GCC unroll 4
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+#pragma GCC unroll 4
+      for (int k = 0; k < row; ++k) tile.x[row][j] -= a[row * down + k * right] * tile.x[k][j];
+      if (!unit) tile.x[row][j] /= a[row * (down + right)];
+    }
+  }
+  tile.StoreTo(b + i * step, step);
+}
+
+template <int kVectors, typename T>
+void SolveColumns(int64_t n, const T* a, int64_t down, int64_t right, bool unit, T* b,
+                  int64_t step) {
+  int64_t i = 0;
+  for (; i + kTileRows <= n; i += kTileRows) {
+    SolveTile<kTileRows, kVectors>(i, a, down, right, unit, b, step);
+  }
+  for (; i < n; ++i) SolveTile<1, kVectors>(i, a, down, right, unit, b, step);
+}
+
 // Solves a x = b for a triangular matrix a whose element (i, j) is a[i * down + j * right], from
 // the first row if it is lower, else from the last. b has `columns` columns and is overwritten.
 template <typename T>
 void Solve(int64_t n, int64_t columns, const T* a, int64_t down, int64_t right, bool lower,
            bool unit, T* b) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
   if (columns == 1) return SolveVector(n, a, down, right, lower, unit, b);
-  for (int64_t step = 0; step < n; ++step) {
-    const int64_t i = lower ? step : n - 1 - step;
-    const int64_t begin = lower ? 0 : i + 1, size = lower ? i : n - 1 - i;
-    T* row = b + i * columns;
-    for (int64_t k = begin; k < begin + size; ++k) {
-      Subtract(columns, a[i * down + k * right], b + k * columns, row);
+  int64_t step = columns;
+  if (!lower) {  // From the last row and column on it is.
+    a += (n - 1) * (down + right);
+    b += (n - 1) * step;
+    down = -down, right = -right, step = -step;
+  }
+  for (; columns >= 2 * kCount; columns -= 2 * kCount, b += 2 * kCount) {
+    SolveColumns<2>(n, a, down, right, unit, b, step);
+  }
+  for (; columns >= kCount; columns -= kCount, b += kCount) {
+    SolveColumns<1>(n, a, down, right, unit, b, step);
+  }
+  for (int64_t i = 0; i < n && columns > 0; ++i) {
+    T* row = b + i * step;
+    for (int64_t k = 0; k < i; ++k) {
+      Subtract(columns, a[i * down + k * right], b + k * step, row);
     }
-    if (unit) continue;
-    const T pivot = a[i * down + i * right];
-    for (int64_t j = 0; j < columns; ++j) row[j] /= pivot;
+    const T pivot = a[i * (down + right)];
+    for (int64_t j = 0; j < columns && !unit; ++j) row[j] /= pivot;
   }
 }
 

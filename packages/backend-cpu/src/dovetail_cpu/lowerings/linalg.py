@@ -17,7 +17,7 @@ from dovetail.extend.lowering import (
     transpose,
     transposed,
 )
-from dovetail_cpu import kernels
+from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings.lapack import (
     PREFIXES,
     factorize,
@@ -31,6 +31,8 @@ TABLE: Final = LoweringTable()
 _SUFFIXES: Final = {"float32": "f32", "float64": "f64"}
 # Rows and columns up to which the kernels are faster than LAPACK, which blocks larger matrices.
 _SMALL: Final = 64
+# Those of Cholesky factorisations with AVX2.
+_SMALL_ROOT: Final = 256
 
 
 def _kernel(context: Any, name: str, matrix: Any, most: float = _SMALL) -> str:
@@ -97,7 +99,8 @@ def cholesky(context: Any, x: Any) -> Any:
     (aval,) = context.avals_out
     if not aval.size:
         return NotImplemented
-    target = _kernel(context, "cholesky", aval)
+    most = _SMALL if kernel_library.has_long_vectors() else _SMALL_ROOT
+    target = _kernel(context, "cholesky", aval, most)
     if target:
         return kernels.call(context, target, [x], [aval], aval.ndim - 2)[0]
     return factorize(
