@@ -134,20 +134,6 @@ class Convolution {
     return PartsFor(axis.count, PartsFor(axis.count, rows));
   }
 
-  // Copies rows of lanes from a tile to the result.
-  static void Put(const T* tile, int64_t pitch, int64_t rows, int64_t lanes, T* y, int64_t row_step,
-                  int64_t lane_step) {
-    if (lane_step == 1) {
-      for (int64_t r = 0; r < rows; ++r) std::copy_n(tile + r * pitch, lanes, y + r * row_step);
-    } else if (row_step == 1) {
-      Transpose(tile, pitch, rows, lanes, y, lane_step);
-    } else {
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t i = 0; i < lanes; ++i) y[r * row_step + i * lane_step] = tile[r * pitch + i];
-      }
-    }
-  }
-
   // Vectors of output features, rows of positions.
   void ByFeatures() {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
@@ -373,17 +359,6 @@ class Convolution {
     });
   }
 
-  // The remainders, by the step, of what the taps see.
-  static std::vector<int64_t> Remainders(const Axis& axis) {
-    std::vector<int64_t> rests;
-    for (int64_t tap = 0; tap < axis.taps; ++tap) {
-      const int64_t rest = tap * axis.spread % axis.step;
-      if (std::find(rests.begin(), rests.end(), rest) != rests.end()) break;
-      rests.push_back(rest);
-    }
-    return rests;
-  }
-
   // Copies the input to [input feature][depth][remainders][row][position].
   void PackPlanes(const T* x, int64_t d, int64_t first, int64_t high, int64_t wide, int64_t plane,
                   const std::vector<int64_t>& y_rests, const std::vector<int64_t>& x_rests,
@@ -469,17 +444,28 @@ class Convolution {
     }
 
     const int64_t wide = across.reach(across.count), most = 4 * kL;
-    const int64_t count = static_cast<int64_t>(blocks.size());
+    // Numbers that lie side by side are taken as they are, but at edges with zeros.
+    const bool plain = inputs == 1 && p_.outputs == 1 && p_.x_group == 1;
+    // Then a task takes several blocks, as memory is read best in order: the first of each task.
+    const int64_t seen = depth.taps * down.reach(2) * wide * blocks[0].width * kL;
+    const int64_t together = plain ? std::max<int64_t>(1, kCached / int64_t{sizeof(T)} / seen) : 1;
+    std::vector<int64_t> firsts;
+    for (int64_t b = 0; b < static_cast<int64_t>(blocks.size()); ++b) {
+      const bool alone = firsts.empty() || b - firsts.back() >= together ||
+                         blocks[b].lanes < blocks[firsts.back()].width * kL;
+      if (alone) firsts.push_back(b);
+    }
+    const int64_t count = static_cast<int64_t>(firsts.size());
+    firsts.push_back(static_cast<int64_t>(blocks.size()));
     const int64_t alike = p_.batch * depth.count * count;
     const int64_t rows = RowsOfTask(inputs * wide * most * depth.taps, alike);
     const int64_t high = down.reach(rows), chunks = PartsFor(down.count, rows);
     const int64_t size = inputs * depth.taps * high * wide * most;
-    // Numbers that lie side by side are taken as they are, but at edges with zeros.
-    const bool plain = inputs == 1 && p_.outputs == 1 && p_.x_group == 1;
     const auto middle = down.Inner(p_.dimensions[1].x_size);
     const auto inner = across.Inner(p_.dimensions[2].x_size);
     ForTasks<T>(pool_, alike * chunks, size, [&](int64_t task, T* own) {
-      const Block& block = blocks[task % count];
+      const int64_t b0 = firsts[task % count], b1 = firsts[task % count + 1];
+      const Block& block = blocks[b0];  // The others are as wide, and as full.
       const int64_t chunk = task / count % chunks, d = task / count / chunks % depth.count;
       const int64_t n = task / count / chunks / depth.count;
       const int64_t first = chunk * rows, last = std::min(down.count, first + rows);
@@ -491,35 +477,39 @@ class Convolution {
       std::vector<int64_t> a_offsets(inputs * depth.taps * down.taps), b_offsets(a_offsets.size());
       for (size_t i = 0; i < b_offsets.size(); ++i) b_offsets[i] = int64_t(i) * across.taps * pitch;
       alignas(64) T tile[28 * kL];
-      // A box of the result, from an input with these distances between rows and positions.
-      const auto box = [&](int64_t top, int64_t bottom, int64_t left, int64_t right, const T* a,
-                           int64_t row, int64_t position) {
+      // A box of the result for these blocks, from an input with these distances between rows and
+      // positions.
+      const auto box = [&](int64_t first, int64_t end, int64_t top, int64_t bottom, int64_t left,
+                           int64_t right, const T* a, int64_t row, int64_t position) {
         const Sums sums{a_offsets.data(), b_offsets.data(),         int64_t(a_offsets.size()),
                         across.taps,      across.spread * position, pitch};
-        const T* b = weights.get() + block.begin * taps * inputs;
         const int64_t most = sliding ? kSlidingRows : MostRowsOf<true>(block.width);
         const int64_t parts = PartsFor(right - left, most);
         for (int64_t h = top; h < bottom; ++h, a += down.step * row) {
           for (int64_t part = 0; part < parts; ++part) {
             const int64_t from = (right - left) * part / parts;
             const int64_t some = (right - left) * (part + 1) / parts - from;
-            T* y = y_at(0, n, d, h, left + from) + block.begin * y_lane;
+            T* y = y_at(0, n, d, h, left + from) + blocks[first].begin * y_lane;
             const T* at = a + from * across.step * position;
+            const T* b = weights.get() + blocks[first].begin * taps * inputs;
             const auto multiply = sliding ? SlidingTileOf<T>(some, block.width)
                                           : TileOf<T, true>(some, block.width);
-            if (block.lanes == pitch) {
-              multiply(sums, at, across.step * position, b, y, y_step(2), false);
-            } else {
+            if (block.lanes < pitch) {
               multiply(sums, at, across.step * position, b, tile, pitch, false);
               Put(tile, pitch, some, block.lanes, y, y_step(2), y_lane);
+              continue;
+            }
+            for (int64_t i = first; i < end; ++i, at += pitch, y += pitch, b += pitch * taps) {
+              multiply(sums, at, across.step * position, b, y, y_step(2), false);
             }
           }
         }
       };
-      const auto packed = [&](int64_t top, int64_t bottom, int64_t left, int64_t right) {
-        if (top >= bottom || left >= right) return;
+      const auto pack_and_multiply = [&](int64_t b, int64_t top, int64_t bottom, int64_t left,
+                                  int64_t right) {
         const int64_t high = down.reach(bottom - top), wide = across.reach(right - left);
         Source<T> source = input;
+        source.at += (b - b0) * pitch * p_.x_group;
         for (int64_t i = 0, at = 0; i < inputs; ++i, source.at += p_.x_input) {
           for (int64_t tap = 0; tap < depth.taps; ++tap) {
             const int64_t plane = (i * depth.taps + tap) * high * wide * pitch;
@@ -533,7 +523,11 @@ class Convolution {
             }
           }
         }
-        box(top, bottom, left, right, own, wide * pitch, pitch);
+        box(b, b + 1, top, bottom, left, right, own, wide * pitch, pitch);
+      };
+      const auto packed = [&](int64_t top, int64_t bottom, int64_t left, int64_t right) {
+        if (top >= bottom || left >= right) return;
+        for (int64_t b = b0; b < b1; ++b) pack_and_multiply(b, top, bottom, left, right);
       };
       const int64_t top = std::max(first, middle.first), bottom = std::min(last, middle.second);
       const bool inside = deep >= 0 && deep + depth.reach(1) <= input.size[0];
@@ -547,7 +541,7 @@ class Convolution {
               tap * depth.spread * input.stride[0] + h * down.spread * input.stride[1];
         }
       }
-      box(top, bottom, inner.first, inner.second,
+      box(b0, b1, top, bottom, inner.first, inner.second,
           input.at + deep * input.stride[0] +
               (top * down.step + down.offset) * input.stride[1] +
               (inner.first * across.step + across.offset) * input.stride[2],

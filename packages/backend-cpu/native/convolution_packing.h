@@ -176,6 +176,32 @@ void PackRepeated(const Source<T>& input, int64_t within, const int64_t (&begin)
   }
 }
 
+// Copies rows of lanes from a tile to the result.
+template <typename T>
+void Put(const T* tile, int64_t pitch, int64_t rows, int64_t lanes, T* y, int64_t row_step,
+         int64_t lane_step) {
+  if (lane_step == 1) {
+    for (int64_t r = 0; r < rows; ++r) std::copy_n(tile + r * pitch, lanes, y + r * row_step);
+  } else if (row_step == 1) {
+    Transpose(tile, pitch, rows, lanes, y, lane_step);
+  } else {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < lanes; ++i) y[r * row_step + i * lane_step] = tile[r * pitch + i];
+    }
+  }
+}
+
+// The remainders, by the step, of what the taps see.
+inline std::vector<int64_t> Remainders(const Axis& axis) {
+  std::vector<int64_t> rests;
+  for (int64_t tap = 0; tap < axis.taps; ++tap) {
+    const int64_t rest = tap * axis.spread % axis.step;
+    if (std::find(rests.begin(), rests.end(), rest) != rests.end()) break;
+    rests.push_back(rest);
+  }
+  return rests;
+}
+
 // The number of equal parts, of at most `most`, that `size` is divided into.
 inline int64_t PartsFor(int64_t size, int64_t most) { return (size + most - 1) / most; }
 

@@ -82,8 +82,9 @@ class Multiplication {
       if (rest > 0) {
         const Sums sums{&kNone, &kNone, 1, steps, a_step, width};
         const auto multiply = TileOf<T, false>(rows, width / kLanes<T>);
-        // What is written beyond a row is the start of the next one, and is written again.
-        if (k == 0 && p_.y_row == p_.columns && tile + 1 < tiles) {
+        // What is written beyond a row is the start of the next one, and is written
+        // again, if the block has all columns.
+        if (k == 0 && p_.y_row == columns && tile + 1 < tiles) {
           multiply(sums, a, a_row, last, y + full * kColumns, p_.y_row, false);
         } else {
           alignas(64) T tile_of_y[kMostRows * kColumns];

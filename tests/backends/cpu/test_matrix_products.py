@@ -38,6 +38,7 @@ def close(found: Any, expected: Any, summed: int, scale: float = 1.0) -> None:
         (300, 7, 15),
         (15, 130, 512),  # rows at distances of powers of two
         (130, 256, 250),
+        (40, 250, 330),  # several blocks of columns, the last of which ends within a vector
     ],
 )
 @pytest.mark.parametrize("turned", ["", "x", "y", "xy", "z", "xyz"])

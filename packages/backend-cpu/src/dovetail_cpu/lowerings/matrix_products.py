@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, Final
 
 from dovetail.extend import LoweringTable
-from dovetail_cpu import kernels
+from dovetail_cpu import kernel_library, kernels
 
 TABLE: Final = LoweringTable()
 
@@ -20,6 +20,9 @@ TOO_MANY: Final = 1 << 27
 TOO_MANY_TRANSPOSED: Final = 1 << 30
 #: The same of each of several: XLA has a library compute attention, products and softmax at once.
 TOO_MANY_IN_EACH: Final = 1 << 23
+#: With AVX2 only, the same of each of several, and of float64.
+TOO_MANY_IN_EACH_SHORT: Final = 1 << 22
+TOO_MANY_DOUBLES_SHORT: Final = 1 << 38
 #: The least rows, and numbers that are summed over where there are more than few columns.
 LEAST_ROWS: Final = 8
 LEAST_SUMMED: Final = 32
@@ -79,6 +82,10 @@ def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -
     """Whether the kernel is faster than XLA's product, on one thread and on several."""
     lanes = _VECTOR // itemsize
     most = TOO_MANY_IN_EACH if several else TOO_MANY_TRANSPOSED if turned else TOO_MANY
+    if not kernel_library.has_long_vectors():
+        most = (
+            TOO_MANY_IN_EACH_SHORT if several else TOO_MANY_DOUBLES_SHORT if itemsize == 8 else most
+        )
     return (
         (MANY_IN_EACH if several else MANY) <= m * n * k < most // itemsize**2 * 4
         and m >= LEAST_ROWS
