@@ -66,8 +66,8 @@ struct Order {
   static bool IsBetter(T best, T x) { return IsBeyond(x, best) | ((x != x) & (best == best)); }
   // NaN where either is.
   static T BeyondOrNan(T a, T b) {
-    if constexpr (kIsFloat) return (IsBeyond(b, a) | (b != b)) ? b : a;
-    return IsBeyond(b, a) ? b : a;
+    const T beyond = Of(a, b);
+    return b != b ? b : beyond;
   }
 };
 
@@ -189,13 +189,15 @@ int64_t PositionOf(const typename O::T* from, int64_t size, const Found<typename
   // Of the width of the elements, so that they are compared side by side.
   using Hits = std::conditional_t<sizeof(T) == 8, int64_t,
                                   std::conditional_t<sizeof(T) == 4, int32_t, int8_t>>;
-  constexpr int64_t kAtOnce = 128;
-  const auto is_among = [&](const T* some) {
-    Hits hits = 0;
-    for (int64_t j = 0; j < kAtOnce; ++j) hits |= some[j] == found.best;
-    return hits != 0;
+  const auto skip = [&](auto at_once) {
+    for (; i + at_once < size; i += at_once) {
+      Hits hits = 0;
+      for (int64_t j = 0; j < at_once; ++j) hits |= from[i + j] == found.best ? Hits(-1) : Hits(0);
+      if (hits != 0) break;
+    }
   };
-  while (i + kAtOnce < size && !is_among(from + i)) i += kAtOnce;
+  skip(std::integral_constant<int64_t, 128>());
+  skip(std::integral_constant<int64_t, 16>());
   while (i + 1 < size && from[i] != found.best) ++i;
   return i;
 }
