@@ -19,6 +19,8 @@ constexpr int64_t kSide = 4096;
 constexpr int64_t kTogether = 1024;
 // Elements that are combined before the result is joined to that of those before.
 constexpr int64_t kSteps = 128;
+// Steps that are read side by side.
+constexpr int kAtOnce = 4;
 // Elements of a chunk of a long dimension, which one thread takes, and how many there are at most.
 constexpr int64_t kPerChunk = 1 << 16, kChunks = 16;
 
@@ -31,6 +33,13 @@ void AddSteps(const typename Fold::In* from, int64_t steps, int64_t stride, int6
   for (int64_t step = 0; step < steps;) {
     const int64_t end = std::min(steps, step + kSteps);
     std::fill_n(parts, count, Fold::kFirst);
+    for (; step + kAtOnce <= end; step += kAtOnce, from += kAtOnce * stride) {
+      for (int64_t i = 0; i < count; ++i) {
+        typename Fold::Part part = parts[i];
+        for (int j = 0; j < kAtOnce; ++j) part = Fold::Add(part, from[j * stride + i]);
+        parts[i] = part;
+      }
+    }
     for (; step < end; ++step, from += stride) {
       for (int64_t i = 0; i < count; ++i) parts[i] = Fold::Add(parts[i], from[i]);
     }

@@ -13,8 +13,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "bits.h"
 #include "columns.h"
 #include "parallel.h"
+#include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -55,17 +57,36 @@ struct Order {
   static constexpr T kLast = kLargest ? Number<Element>::kGreatest : Number<Element>::kLeast;
 
   static bool IsBeyond(T a, T b) { return kLargest ? a > b : a < b; }
-  // Of numbers and of vectors; where the second is NaN it may be either.
+  // What is beyond, of numbers and of vectors; where the second is NaN it may be either.
   template <typename V>
-  static V Beyond(V a, V b) {
+  static V Of(V a, V b) {
     return kLargest ? (b > a ? b : a) : (b < a ? b : a);
   }
   // Whether the second takes the place of the first, which is the best so far: the first NaN does.
   static bool IsBetter(T best, T x) { return IsBeyond(x, best) | ((x != x) & (best == best)); }
   // NaN where either is.
   static T BeyondOrNan(T a, T b) {
-    if constexpr (kIsFloat) return (IsBeyond(b, a) | (b != b)) ? b : a;
-    return IsBeyond(b, a) ? b : a;
+    const T beyond = Of(a, b);
+    return b != b ? b : beyond;
+  }
+};
+
+// What the lanes of a vector come to, combined in halves.
+template <typename Op, typename T, typename V>
+T Across(V v) {
+  if constexpr (sizeof(V) == sizeof(T)) {
+    return v[0];
+  } else {
+    typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
+    const char* const bytes = reinterpret_cast<const char*>(&v);
+    return Across<Op, T>(Op::Of(Load<Half>(bytes), Load<Half>(bytes + sizeof(Half))));
+  }
+}
+
+struct Or {
+  template <typename V>
+  static V Of(V a, V b) {
+    return a | b;
   }
 };
 
@@ -73,32 +94,36 @@ struct Order {
 template <typename O>
 typename O::T BlockExtreme(const typename O::T* from, int64_t size, bool& has_nan) {
   using T = typename O::T;
-  constexpr int kLanes = 64 / sizeof(T), kVectors = 4;
-  typedef T V __attribute__((vector_size(64)));
+  // No wider than the processor's: GCC compares the lanes of wider ones one by one.
+  typedef T V __attribute__((vector_size(kVectorBytes)));
+  constexpr int kLanes = kVectorBytes / sizeof(T), kVectors = kVectorBytes == 64 ? 4 : 8;
   V best[kVectors];
   for (V& v : best) v = O::kFirst - V{};
   auto unordered = best[0] != best[0];
   int64_t i = 0;
   for (; i + kVectors * kLanes <= size; i += kVectors * kLanes) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int j = 0; j < kVectors; ++j) {
-      V v;
-      std::memcpy(&v, from + i + j * kLanes, sizeof(v));
-      best[j] = O::Beyond(best[j], v);
+      const V v = Load<V>(from + i + j * kLanes);
+      best[j] = O::Of(best[j], v);
       if constexpr (O::kIsFloat) unordered |= v != v;
     }
   }
-  T lanes[kLanes];
-  for (int j = 1; j < kVectors; ++j) best[0] = O::Beyond(best[0], best[j]);
-  std::memcpy(lanes, &best[0], sizeof(lanes));
-  T result = O::kFirst;
-  for (T lane : lanes) result = O::Beyond(result, lane);
+#pragma GCC unroll 8
+  for (int j = 1; j < kVectors; ++j) best[0] = O::Of(best[0], best[j]);
+  for (; i + kLanes <= size; i += kLanes) {
+    const V v = Load<V>(from + i);
+    best[0] = O::Of(best[0], v);
+    if constexpr (O::kIsFloat) unordered |= v != v;
+  }
+  T result = Across<O, T>(best[0]);
   bool found = false;
   if constexpr (O::kIsFloat) {
-    for (int lane = 0; lane < kLanes; ++lane) found |= unordered[lane] != 0;
+    typedef int64_t Bits __attribute__((vector_size(kVectorBytes)));
+    found = Across<Or, int64_t>(As<Bits>(unordered)) != 0;
   }
   for (; i < size; ++i) {
-    result = O::Beyond(result, from[i]);
+    result = O::Of(result, from[i]);
     found |= from[i] != from[i];
   }
   has_nan = found;
@@ -164,13 +189,15 @@ int64_t PositionOf(const typename O::T* from, int64_t size, const Found<typename
   // Of the width of the elements, so that they are compared side by side.
   using Hits = std::conditional_t<sizeof(T) == 8, int64_t,
                                   std::conditional_t<sizeof(T) == 4, int32_t, int8_t>>;
-  constexpr int64_t kAtOnce = 128;
-  const auto is_among = [&](const T* some) {
-    Hits hits = 0;
-    for (int64_t j = 0; j < kAtOnce; ++j) hits |= some[j] == found.best;
-    return hits != 0;
+  const auto skip = [&](auto at_once) {
+    for (; i + at_once < size; i += at_once) {
+      Hits hits = 0;
+      for (int64_t j = 0; j < at_once; ++j) hits |= from[i + j] == found.best ? Hits(-1) : Hits(0);
+      if (hits != 0) break;
+    }
   };
-  while (i + kAtOnce < size && !is_among(from + i)) i += kAtOnce;
+  skip(std::integral_constant<int64_t, 128>());
+  skip(std::integral_constant<int64_t, 16>());
   while (i + 1 < size && from[i] != found.best) ++i;
   return i;
 }

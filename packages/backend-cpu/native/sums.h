@@ -87,18 +87,6 @@ struct Products {
 template <typename T>
 using WholeOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
 
-// What the lanes of a vector come to, combined in halves.
-template <typename Op, typename T, typename V>
-T Across(V v) {
-  if constexpr (sizeof(V) == sizeof(T)) {
-    return v[0];
-  } else {
-    typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
-    const char* const bytes = reinterpret_cast<const char*>(&v);
-    return Across<Op, T>(Op::Of(Load<Half>(bytes), Load<Half>(bytes + sizeof(Half))));
-  }
-}
-
 // Each lane's number.
 template <typename Integers, int kLanes>
 inline Integers NumbersOf() {
@@ -207,17 +195,20 @@ Sum SumOf(const T* from, int64_t size) {
 // How many are true: in bytes, as long as none overflows.
 template <typename Sum>
 Sum CountOf(const uint8_t* from, int64_t size) {
-  typedef uint8_t V __attribute__((vector_size(64)));
-  constexpr int64_t kMany = 255;
+  typedef uint8_t V __attribute__((vector_size(kVectorBytes)));
+  constexpr int64_t kMany = 255, kBytes = kVectors * kVectorBytes;
   Sum sum = 0;
-  while (size >= 64) {
-    V counts{};
-    const int64_t vectors = std::min(kMany, size / 64);
-    for (int64_t i = 0; i < vectors; ++i, from += 64) counts += Load<V>(from);
-    size -= vectors * 64;
-    uint8_t lanes[64];
-    std::memcpy(lanes, &counts, sizeof(lanes));
-    sum += SumOf<uint8_t, uint32_t>(lanes, 64);
+  while (size >= kBytes) {
+    V counts[kVectors]{};
+    const int64_t times = std::min(kMany, size / kBytes);
+    for (int64_t i = 0; i < times; ++i, from += kBytes) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j) counts[j] += Load<V>(from + j * kVectorBytes);
+    }
+    size -= times * kBytes;
+    uint8_t lanes[kBytes];
+    std::memcpy(lanes, counts, sizeof(lanes));
+    sum += SumOf<uint8_t, uint32_t>(lanes, kBytes);
   }
   return sum + SumOf<uint8_t, Sum>(from, size);
 }

@@ -7,6 +7,7 @@
 
 #include "kernel.h"
 #include "parallel.h"
+#include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -14,19 +15,22 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// For each mask of eight bits the places of those that are set.
+// For each mask of eight bits the places of those that are set, as wide as they are added: GCC
+// widens bytes one by one.
+template <typename Position>
 struct PlacesOfBits {
-  uint8_t places[256][8];
+  Position places[256][8];
   constexpr PlacesOfBits() : places() {
     for (int mask = 0; mask < 256; ++mask) {
       int next = 0;
       for (int bit = 0; bit < 8; ++bit) {
-        if (mask >> bit & 1) places[mask][next++] = static_cast<uint8_t>(bit);
+        if (mask >> bit & 1) places[mask][next++] = Position(bit);
       }
     }
   }
 };
-constexpr PlacesOfBits kPlacesOfBits;
+template <typename Position>
+constexpr PlacesOfBits<Position> kPlacesOfBits;
 
 int64_t CountTrue(const uint8_t* flags, int64_t size) {
   int64_t total = 0;
@@ -43,6 +47,8 @@ int64_t CountTrue(const uint8_t* flags, int64_t size) {
 template <typename Position>
 void WritePositions(const uint8_t* flags, int64_t begin, int64_t end, Position* to,
                     const Position* stop) {
+  constexpr int kLanes = std::min<int>(8, kVectorBytes / sizeof(Position));
+  typedef Position Positions __attribute__((vector_size(kLanes * sizeof(Position))));
   int64_t i = begin;
   // Eight positions are stored, whatever their number.
   for (; i + 8 <= end && stop - to >= 8; i += 8) {
@@ -50,8 +56,13 @@ void WritePositions(const uint8_t* flags, int64_t begin, int64_t end, Position* 
     std::memcpy(&eight, flags + i, 8);
     // The product adds up bytes that are 0 or 1 as bits of the highest byte.
     const auto mask = static_cast<uint8_t>(eight * 0x0102040810204080 >> 56);
-    const uint8_t* const places = kPlacesOfBits.places[mask];
-    for (int j = 0; j < 8; ++j) to[j] = static_cast<Position>(i) + places[j];
+    const Position* const places = kPlacesOfBits<Position>.places[mask];
+    for (int j = 0; j < 8; j += kLanes) {
+      Positions some;
+      std::memcpy(&some, places + j, sizeof(some));
+      some += static_cast<Position>(i);
+      std::memcpy(to + j, &some, sizeof(some));
+    }
     to += __builtin_popcount(mask);
   }
   for (; i < end && to < stop; ++i) {
