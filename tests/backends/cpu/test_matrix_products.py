@@ -56,6 +56,15 @@ def test_layouts(
     close(found, multiply(x.astype(np.longdouble), y.astype(np.longdouble)), summed)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_blocks_that_end_anywhere(dtype: str, drawn: Any) -> None:
+    for columns in (*range(8, 36), *range(250, 340, 7), 511, 530, 641, 1030):
+        for rows, summed in ((8, 300), (43, 250), (70, 40)):
+            x, y = drawn(dtype, rows, summed), drawn(dtype, summed, columns)
+            found = np.asarray(dt.jit(jnp.matmul)(x, y))
+            close(found, x.astype(np.longdouble) @ y.astype(np.longdouble), summed)
+
+
 @pytest.mark.parametrize(
     ("formula", "x", "y"),
     [

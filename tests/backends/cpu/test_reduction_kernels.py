@@ -83,6 +83,27 @@ def test_reductions(name: str) -> None:
         assert "dovetail_reduce" in native.lower(np.zeros(5000, dtype_of(name))).as_text()
 
 
+@pytest.mark.parametrize("size", [256, 259, 271, 289, 300, 4099, 8221])
+@pytest.mark.parametrize("name", REDUCED)
+def test_extremes_at_every_place(name: str, size: int) -> None:
+    """Rows that end within vectors and groups of them, with what is looked for wherever it may
+    be; with a NaN before it or behind."""
+    places = np.unique([*range(40), *range(0, size, 113), *range(size - 40, size)])
+    rows = np.zeros((len(places), size), dtype_of(name))
+    rows[range(len(places)), places] = 1
+    is_float = name in ("float32", "float64")
+    with dt.enable_x64(True):
+        for nan in (None, 0, size - 1) if is_float else (None,):
+            x = rows.copy()
+            if nan is not None:
+                x[:, nan] = np.nan
+            found = dt.jit(lambda x: (jnp.max(x, 1), jnp.argmax(x, 1), jnp.argmin(x == 0, 1)))(x)
+            expected = x.max(1), x.argmax(1), (x == 0).argmin(1)
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(dt.jit(lambda x: (x > 0).sum(1))(rows), 1)
+
+
 @pytest.mark.parametrize("name", SUMMED)
 def test_sums_and_products(name: str) -> None:
     def program(x: dt.Array, y: dt.Array) -> list[dt.Array]:
