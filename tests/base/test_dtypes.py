@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import itertools
+import pickle
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 
 import dovetail.dtypes as public
 import dovetail.numpy as jnp
-from dovetail import ShapeDtypeStruct, enable_x64, lax, random
+from dovetail import ShapeDtypeStruct, enable_x64, jit, lax, random
 from dovetail._core.base import config, dtypes
 from dovetail.errors import NonArrayArgumentError
 
@@ -495,3 +497,21 @@ def test_lax_dtype() -> None:
     for wrong in ("abc", [1.0], object(), lax.dtype, np.datetime64("2020")):
         with pytest.raises(TypeError, match="dtype"):
             lax.dtype(wrong)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "float16", "bool", "complex64"])
+@pytest.mark.parametrize("way", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
+def test_arrays_with_copies_of_dtypes(dtype: str, way: Any) -> None:
+    """NumPy's arrays have copies of its dtypes once they have been pickled."""
+    for shape in ((), (3, 5, 7, 2), (2, 3, 5, 7)):
+        x = way(np.ones(shape, dtype))
+        given = jit(lambda x: x)(x)
+        assert given.dtype is np.dtype(dtype)
+        found = jit(
+            lambda x: lax.scan(
+                lambda c, y: (c, jnp.stack([c, y, jnp.zeros_like(y), jnp.ones((), x.dtype)])),
+                jnp.zeros((), x.dtype),
+                x.reshape(-1),
+            )[1]
+        )(x)
+        np.testing.assert_array_equal(found, np.tile(np.array([0, 1, 0, 1], dtype), (x.size, 1)))

@@ -36,6 +36,7 @@ __all__ = [
     "issubdtype",
     "itemsize_bits",
     "kind_of",
+    "plain_dtype",
     "prng_key",
     "promote_types",
     "result_of_pair",
@@ -104,6 +105,14 @@ def as_dtype(dtype: Any) -> AnyDType:
         except (TypeError, ValueError, SyntaxError) as error:
             raise DTypeError(f"{error}: {dtype!r:.80} is not a dtype") from None
     return dtype if dtype.isnative else cast("DType", dtype.newbyteorder("="))
+
+
+def plain_dtype(dtype: Any) -> Any:
+    """NumPy's own object for a dtype of which this is a copy, as an array has that was pickled."""
+    if isinstance(dtype, np.dtype) and dtype.isbuiltin == 0:
+        own = np.dtype(dtype.type)
+        return own if own == dtype else dtype
+    return dtype
 
 
 def issubdtype_class(a: Any, b: Any) -> bool:

@@ -256,7 +256,7 @@ class OperationBuilder(AttributeBuilder):
                 bits = bits.reshape(-1, 2)
             if (bits == bits[0]).all():
                 array = array.reshape(-1)[0:1].reshape(())
-        if dtype.kind == "V" or dtype.isbuiltin != 1:
+        if dtype.kind == "V" or dtype.isbuiltin == 2:
             array = array.view(np.int8 if dtype.itemsize == 1 else np.int16)
         if array.ndim and array.shape != aval.shape:
             raise ValueError(f"a constant of shape {array.shape} cannot have the type {aval}")

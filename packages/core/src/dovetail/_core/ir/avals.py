@@ -240,7 +240,7 @@ def make_aval(
         assert not isinstance(dtype, str), "names of dtypes are no dtypes"
         candidate = _new(ShapedArray)
         candidate.shape = shape
-        candidate.dtype = dtype
+        candidate.dtype = dtypes.plain_dtype(dtype)
         candidate.weak_type = weak_type
         candidate.division = division
         candidate.manual_axis_type = manual_axis_type
