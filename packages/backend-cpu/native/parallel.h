@@ -20,14 +20,19 @@
 
 namespace dovetail {
 
-// How many threads of the pool can run at once: a pool may have more than there are processors.
+// How many threads a kernel may use.
+inline std::atomic<int64_t> most_threads{std::numeric_limits<int64_t>::max()};
+
+// How many threads of the pool can run at once: a pool may have more than there are processors, or
+// than are wanted.
 inline int64_t ThreadsOf(const xla::ffi::ThreadPool& pool) {
   static const int64_t processors = [] {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? int64_t{CPU_COUNT(&set)}
                                                         : std::numeric_limits<int64_t>::max();
   }();
-  return std::max<int64_t>(1, std::min(pool.num_threads(), processors));
+  const int64_t most = std::min(processors, most_threads.load(std::memory_order_relaxed));
+  return std::max<int64_t>(1, std::min(pool.num_threads(), most));
 }
 
 // Calls body(i) for each i below `count`, and returns when all calls have returned.

@@ -6,6 +6,7 @@ A process loads the library that suits its processor once a program needs it.
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -111,6 +112,7 @@ _OPTION: Final = "cpu_kernels"
 
 _lock: Final = threading.RLock()
 _loaded: ctypes.CDLL | None = None
+_most_threads: int = sys.maxsize
 
 
 def usable(context: Any) -> bool:
@@ -154,8 +156,25 @@ def prepare() -> ctypes.CDLL:
             capsule = new(address, b"xla._CUSTOM_CALL_TARGET", None)
             xla_client.register_custom_call_target(target, capsule, platform="cpu", api_version=1)
         interrupts.end_kernels(loaded)
+        _tell_most_threads(loaded)
         _loaded = loaded
         return loaded
+
+
+def set_most_threads(count: int | None) -> None:
+    """Let a kernel use so many threads at most; as many as there are if it is None.
+
+    XLA's pool may have more, for callbacks.
+    """
+    global _most_threads
+    with _lock:
+        _most_threads = sys.maxsize if count is None else count
+        if _loaded is not None:
+            _tell_most_threads(_loaded)
+
+
+def _tell_most_threads(library: ctypes.CDLL) -> None:
+    library.dovetail_set_most_threads(ctypes.c_int64(_most_threads))
 
 
 def call(

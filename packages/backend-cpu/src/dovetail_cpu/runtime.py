@@ -12,7 +12,7 @@ from typing import Any, Final
 from jaxlib import _jax, version, xla_client
 
 from dovetail.extend import BackendUnavailableError, Client, ProcessGroup
-from dovetail_cpu import blas
+from dovetail_cpu import blas, kernels
 
 OPTIONS: Final = ("asynchronous", "num_devices", "num_threads", "retained_memory")
 
@@ -70,6 +70,7 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
         keep_freed_memory(retained)
     if num_threads is not None:
         blas.set_most_threads(num_threads)
+    kernels.set_most_threads(num_threads)
     arguments, note = _group_arguments(options, processes)
     alone = num_threads == 1 and processes is None and _is_one(num_devices)
     _alone[:] = [alone]

@@ -83,9 +83,10 @@ def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -
     lanes = _VECTOR // itemsize
     most = TOO_MANY_IN_EACH if several else TOO_MANY_TRANSPOSED if turned else TOO_MANY
     if not kernel_library.has_long_vectors():
-        most = (
-            TOO_MANY_IN_EACH_SHORT if several else TOO_MANY_DOUBLES_SHORT if itemsize == 8 else most
-        )
+        if several:
+            most = TOO_MANY_IN_EACH_SHORT
+        elif itemsize == 8:
+            most = TOO_MANY_DOUBLES_SHORT
     return (
         (MANY_IN_EACH if several else MANY) <= m * n * k < most // itemsize**2 * 4
         and m >= LEAST_ROWS
