@@ -11,7 +11,7 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail_cpu import blas
-from dovetail_cpu.kernel_library import library
+from dovetail_cpu.kernel_library import has_long_vectors, library
 
 pytestmark = pytest.mark.skipif(
     library() is None, reason="no kernels were built: there is no C++ compiler"
@@ -53,11 +53,13 @@ FUNCTIONS = {
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_batches_are_their_matrices_one_by_one(name: str, dtype: str) -> None:
+    # Without AVX-512 a kernel of ours factors real matrices of this size.
+    own = name == "cholesky" and dtype.startswith("float") and not has_long_vectors()
     with dt.enable_x64(True):
         function = dt.jit(FUNCTIONS[name])
         for batch in BATCHES:
             x = matrices(dtype, *batch, 70, 70)
-            if x.size:
+            if x.size and not own:
                 assert f'"lapack_{dtype_letter(dtype)}' in function.lower(x).as_text()
             found = dt.tree.leaves(function(x))
             alone = [dt.tree.leaves(function(each)) for each in x.reshape(-1, 70, 70)]
