@@ -53,6 +53,8 @@ class Primitive(RuntimePrimitive, metaclass=_AllPrimitives):
         True
     """
 
+    is_ported = True
+
 
 class TraceTag:
     """A mark by which a transformation of one's own tells its tracers from others'."""

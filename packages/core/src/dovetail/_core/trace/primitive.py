@@ -96,6 +96,7 @@ class Primitive:
             "derives" numbers or other keys from them, as often as one likes; or "consumes" them,
             after which they must not be used again.
         keeps_elements: whether the result has the operand's elements, in their order.
+        is_ported: whether it is one of code for JAX, whose name may be that of another.
         shown_params: by parameter name, a predicate that says whether a printed jaxpr shows a
             value; other parameters are always shown.
     """
@@ -121,6 +122,7 @@ class Primitive:
     sharding_parameter: ClassVar[str] = ""
     key_use: ClassVar[KeyUse] = "moves"
     keeps_elements: ClassVar[bool] = False
+    is_ported: ClassVar[bool] = False
     shown_params: ClassVar[ShownParams] = {}
 
     def __init__(self) -> None:

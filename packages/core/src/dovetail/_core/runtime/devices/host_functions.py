@@ -36,6 +36,8 @@ def host_functions() -> Mapping[str, Mapping[Any, HostFunction]]:
 
 def host_function(primitive: Primitive, dtype: Any) -> HostFunction | None:
     """The function for a primitive whose last operand has a dtype; None if there is none."""
+    if primitive.is_ported or not primitive.is_registered:
+        return None  # the name is another's
     return host_functions().get(primitive.name, {}).get(dtype)
 
 
