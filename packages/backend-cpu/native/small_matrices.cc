@@ -97,41 +97,18 @@ struct Tile {
   }
 };
 
-// Writes the transpose of what is in the lower triangle of n rows, and in blocks on the diagonal
-// perhaps more.
-template <typename T>
-void TransposeLower(int64_t n, const T* from, int64_t from_step, T* to, int64_t to_step) {
+// Writes the transpose of what is in the lower triangle of n rows, or the upper one, and in blocks
+// on the diagonal perhaps more.
+template <bool kLower, typename T>
+void TransposeTriangle(int64_t n, const T* from, int64_t from_step, T* to, int64_t to_step) {
   constexpr int64_t kCount = Lanes<T>::kCount;
   for (int64_t i = 0; i < n; i += kCount) {
-    for (int64_t j = 0; j <= i; j += kCount) {
-      if (i + kCount > n) {
-        for (int64_t row = i; row < n; ++row) {
+    const int64_t end = kLower ? i + 1 : n;
+    for (int64_t j = kLower ? 0 : i; j < end; j += kCount) {
+      if (std::max(i, j) + kCount > n) {
+        for (int64_t row = i; row < std::min(n, i + kCount); ++row) {
           for (int64_t k = j; k < std::min(n, j + kCount); ++k) {
             to[k * to_step + row] = from[row * from_step + k];
-          }
-        }
-        continue;
-      }
-      typename Lanes<T>::Type rows[kCount];
-#pragma GCC unroll 16
-      for (int64_t k = 0; k < kCount; ++k) rows[k] = Load(from + (i + k) * from_step + j);
-      Transpose<T>(rows);
-#pragma GCC unroll 16
-      for (int64_t k = 0; k < kCount; ++k) Store(to + (j + k) * to_step + i, rows[k]);
-    }
-  }
-}
-
-// The other way around: the transpose of the upper triangle.
-template <typename T>
-void TransposeUpper(int64_t n, const T* from, int64_t from_step, T* to, int64_t to_step) {
-  constexpr int64_t kCount = Lanes<T>::kCount;
-  for (int64_t i = 0; i < n; i += kCount) {
-    for (int64_t j = i; j < n; j += kCount) {
-      if (j + kCount > n) {
-        for (int64_t row = j; row < n; ++row) {
-          for (int64_t k = i; k < std::min(n, i + kCount); ++k) {
-            to[row * to_step + k] = from[k * from_step + row];
           }
         }
         continue;
@@ -163,7 +140,7 @@ void Cholesky(int64_t n, const T* from, T* to, T* upper, int64_t stride) {
       }
     }
   };
-  TransposeLower(n, from, n, upper, stride);
+  TransposeTriangle<true>(n, from, n, upper, stride);
   bool failed = false;
   for (int64_t panel = 0; panel < n && !failed; panel += kPanel) {
     const int64_t bottom = std::min(n, panel + kPanel);
@@ -189,7 +166,7 @@ void Cholesky(int64_t n, const T* from, T* to, T* upper, int64_t stride) {
   if (failed) {
     std::fill(to, to + n * n, std::numeric_limits<T>::quiet_NaN());
   } else {
-    TransposeUpper(n, upper, stride, to, n);
+    TransposeTriangle<false>(n, upper, stride, to, n);
   }
   for (int64_t i = 0; i < n; ++i) std::fill(to + i * n + i + 1, to + (i + 1) * n, T(0));
 }

@@ -23,7 +23,7 @@ from dovetail._core.base.tracebacks import boundary, bounded
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.ir.division import division
 from dovetail._core.runtime.arrays import buffers, guards
-from dovetail._core.runtime.arrays.held_values import FreedValue, held_aval, held_value
+from dovetail._core.runtime.arrays.held_values import FreedValue, held_value
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.shards import Shard, shards_of
@@ -126,7 +126,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """The abstract value: shape, dtype and weak type."""
         value = held_value(self)
         if value is not None:
-            return held_aval(value, self._weak)
+            return numpy_aval(value, self._weak)
         try:
             return self._buffer.aval
         except DeletedArrayError:
@@ -669,7 +669,7 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
     """
     value = held_value(array)
     try:
-        buffer = array._buffer if value is None else FreedValue(held_aval(value, array._weak))
+        buffer = array._buffer if value is None else FreedValue(numpy_aval(value, array._weak))
     except DeletedArrayError:
         return
     array._retired = Retired(buffer, action, traceback or get_traceback())

@@ -11,11 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import native
-from dovetail._core.ir.avals import ShapedArray, make_aval
 from dovetail._core.runtime.arrays import buffers, guards
+from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.devices.sharding import first_sharding
 
-__all__ = ["MOST_HELD", "FreedValue", "held_aval", "held_value", "place_value"]
+__all__ = ["MOST_HELD", "FreedValue", "held_value", "place_value"]
 
 #: Bytes of a constant that an array holds until its buffer is needed.
 MOST_HELD: Final = 16384
@@ -33,16 +33,11 @@ held_value: Final[Callable[[Any], np.ndarray[Any, Any] | None]] = (
 )
 
 
-def held_aval(value: np.ndarray[Any, Any], weak: bool) -> ShapedArray:
-    """The type of an array that holds a value."""
-    return make_aval(value.shape, value.dtype, weak)
-
-
 def place_value(value: np.ndarray[Any, Any], weak: bool) -> Any:
     """The buffer of an array that holds a value: where data were told of no devices."""
     with guards.suspended():
         place = buffers.place if value.nbytes < _LEAST_SHARED else buffers.put_shared
-        return place(value, held_aval(value, weak), first_sharding(), False)
+        return place(value, numpy_aval(value, weak), first_sharding(), False)
 
 
 class FreedValue:

@@ -118,6 +118,6 @@ def host_value(value: Any, aval: Any, what: str = "the value") -> Any:
     return checked_ndarray(value, what)
 
 
-def numpy_aval(array: np.ndarray[Any, Any]) -> ShapedArray:
+def numpy_aval(array: np.ndarray[Any, Any], weak_type: bool = False) -> ShapedArray:
     """The aval of an array returned by `checked_ndarray`."""
-    return make_aval(array.shape, array.dtype)
+    return make_aval(array.shape, array.dtype, weak_type)

@@ -42,6 +42,7 @@ from dovetail._core.transform.derived import dce_closed
 
 __all__ = [
     "MOST_IN_CHAIN",
+    "ONE_LEAF",
     "Argument",
     "chained_way",
     "chained_way_of_primitive",
@@ -324,7 +325,7 @@ _SHAPING: Final[tuple[Primitive, ...]] = (
     convert_element_type_p,
     reshape_p,
 )
-_ONE_LEAF: Final = pytree.structure(0)
+ONE_LEAF: Final = pytree.structure(0)
 
 
 def may_be_chained(primitive: Primitive, avals: Sequence[Any]) -> bool:
@@ -337,8 +338,8 @@ def may_be_chained(primitive: Primitive, avals: Sequence[Any]) -> bool:
 
 def chained_way_of_primitive(jaxpr: Jaxpr, args: Sequence[Any], several: bool) -> Way | None:
     """As `chained_way`, for the program of one primitive, with `several` results or one."""
-    arguments = [Argument(None, _ONE_LEAF, (arg,), i) for i, arg in enumerate(args)]
-    out_tree = pytree.structure([0] * len(jaxpr.outvars)) if several else _ONE_LEAF
+    arguments = [Argument(None, ONE_LEAF, (arg,), i) for i, arg in enumerate(args)]
+    out_tree = pytree.structure([0] * len(jaxpr.outvars)) if several else ONE_LEAF
     return chained_way(ClosedJaxpr(jaxpr, []), arguments, out_tree, ())
 
 

@@ -76,8 +76,6 @@ Missed = tuple[Any, FastpathData | None, bool]
 #: A function that is called with ever new shapes must not fill up memory.
 MOST_SIGNATURES: Final = 1024
 
-ONE_LEAF: Final = pytree.structure(0)
-
 #: How C++ begins the message of its error about a static argument.
 _NOT_HASHABLE: Final = "Non-hashable static arguments"
 
