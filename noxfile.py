@@ -31,6 +31,8 @@ PACKAGES = (
 )
 KEPT_KERNELS = {"DOVETAIL_KERNELS_KEPT_IN": str(ROOT / ".nox" / "kernels")}
 """What one session has compiled for the CPU backend, another takes."""
+OWN_KERNELS = {"DOVETAIL_KERNELS_FOR": "native", **KEPT_KERNELS}
+"""For a package that stays on this machine, those for its processor are enough."""
 PYTHONS = ("3.11", "3.12", "3.13")
 """The Pythons that are supported; of these, what is installed here is tested."""
 
@@ -65,9 +67,9 @@ def install(session: nox.Session, *requirements: str) -> None:
     apart = f"jaxlib=={jaxlib_version(session)}" not in group("release")
     first = [name for name in PACKAGES if name != kernels or not apart]
     editable = [word for name in first for word in ("-e", f"packages/{name}")]
-    session.install("--no-build-isolation", *editable, *requirements, env=KEPT_KERNELS)
+    session.install("--no-build-isolation", *editable, *requirements, env=OWN_KERNELS)
     if apart:
-        session.install("-e", f"packages/{kernels}", env=KEPT_KERNELS)
+        session.install("-e", f"packages/{kernels}", env=OWN_KERNELS)
 
 
 def compiler() -> list[str]:
@@ -193,7 +195,7 @@ def typing(session: nox.Session) -> None:
     for name in PACKAGES:
         with session.chdir(ROOT / "packages" / name):
             words = ("--target", "wheel", "--directory", str(folder / "wheels"))
-            session.run("hatchling", "build", *words, silent=True, env=KEPT_KERNELS)
+            session.run("hatchling", "build", *words, silent=True, env=OWN_KERNELS)
     session.run("python", "-m", "venv", str(folder / "environment"))
     python = str(folder / "environment" / "bin" / "python")
     built = sorted(map(str, (folder / "wheels").glob("*.whl")))
@@ -220,8 +222,9 @@ def docs(session: nox.Session) -> None:
 def wheels(session: nox.Session) -> None:
     """Build the eight wheels into dist/; install them in a fresh environment on every Python.
 
-    Kernels are compiled for an old C library and with the headers of the oldest jaxlib. Of
-    `dovetail-native` there is one wheel for each Python.
+    Kernels are compiled for an old C library and with the headers of the oldest jaxlib, for all
+    processors unless `DOVETAIL_KERNELS_FOR` says which. Of `dovetail-native` there is one wheel for
+    each Python.
     """
     session.install(*group("build"), *group("release"))
     for old in DIST.glob("dovetail_*.whl"):

@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -19,9 +20,14 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-#: Instruction sets by machine: the library that a process loads is the last that its CPU has. What
-#: has none of them, which are processors of before 2013, computes without kernels.
-LEVELS = {"x86_64": ("x86-64-v3", "x86-64-v4"), "aarch64": ("armv8-a",)}
+#: What the package itself knows of its libraries and of this processor.
+LIBRARIES = runpy.run_path(str(Path(__file__).parent / "src/dovetail_cpu/kernel_library.py"))
+#: Instruction sets by machine. Processors that have none of them, which are of before 2013, compute
+#: without kernels.
+LEVELS = {
+    "x86_64": tuple(level for level, _ in reversed(LIBRARIES["X86_LEVELS"])),
+    "aarch64": ("armv8-a",),
+}
 #: The oldest C library that wheels of zig's compiler run on.
 GLIBC = (2, 17)
 #: The oldest headers: handlers made with them run with every later jaxlib.
@@ -36,6 +42,9 @@ COMPILED = (
 LINKED = ("-shared", "-pthread", "-s")
 #: The environment variable by which a wheel without kernels is built, if it is 1.
 WITHOUT = "DOVETAIL_WITHOUT_KERNELS"
+#: The environment variable that names the instruction sets to compile for, if not all are wanted:
+#: words with commas between them, or "native" for those that this processor has.
+CHOSEN = "DOVETAIL_KERNELS_FOR"
 #: The environment variable that names a folder where what is compiled is kept for the next build.
 KEPT = "DOVETAIL_KERNELS_KEPT_IN"
 
@@ -85,9 +94,20 @@ class KernelHook(BuildHookInterface):
         return [HEADERS, *compilers] if self.levels() else []
 
     def levels(self) -> tuple[str, ...]:
-        """The instruction sets of this machine; none if no kernels are wanted."""
-        wanted = sys.platform == "linux" and os.environ.get(WITHOUT) != "1"
-        return LEVELS.get(platform.machine(), ()) if wanted else ()
+        """The instruction sets to compile for; none if no kernels are wanted."""
+        if sys.platform != "linux" or os.environ.get(WITHOUT) == "1":
+            return ()
+        known = LEVELS.get(platform.machine(), ())
+        chosen = os.environ.get(CHOSEN)
+        if not known or chosen is None:
+            return known
+        if chosen == "native":
+            usable = LIBRARIES["usable_libraries"]()
+            return tuple(level for level in known if level in usable)
+        wanted = {word.strip() for word in chosen.split(",")}
+        if not wanted <= {*known}:
+            raise ValueError(f"{CHOSEN}={chosen}: expected native, or words of {', '.join(known)}")
+        return tuple(level for level in known if level in wanted)
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and add the libraries to the wheel."""

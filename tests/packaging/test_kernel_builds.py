@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dovetail_cpu.kernel_library import usable_libraries
+
 ROOT = Path(__file__).parents[2]
 
 pytestmark = [
@@ -41,7 +43,7 @@ def build(tmp_path: Path, name: str, compiler: str, **variables: str) -> tuple[s
     folder.mkdir()
     (folder / name).write_text(compiler)
     (folder / name).chmod(0o755)
-    left_out = {"CXX", "DOVETAIL_KERNELS_KEPT_IN"}
+    left_out = {"CXX", "DOVETAIL_KERNELS_KEPT_IN", "DOVETAIL_KERNELS_FOR"}
     environment = {k: v for k, v in os.environ.items() if k not in left_out}
     environment |= {"PATH": f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin", **variables}
     ended = subprocess.run(
@@ -108,6 +110,26 @@ def test_kernels_can_be_left_out(tmp_path: Path) -> None:
     tag, libraries, told = build(tmp_path, "g++", GOOD, DOVETAIL_WITHOUT_KERNELS="1")
     assert (tag, libraries) == ("py3-none-any.whl", set())
     assert "no kernels" not in told
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ("x86-64-v3", {"x86-64-v3"}),
+        ("x86-64-v4, x86-64-v3", ALL),
+        ("native", {*usable_libraries()}),
+    ],
+)
+def test_instruction_sets_can_be_chosen(tmp_path: Path, chosen: str, expected: set[str]) -> None:
+    _, libraries, _ = build(tmp_path, "g++", GOOD, DOVETAIL_KERNELS_FOR=chosen)
+    assert libraries == expected
+
+
+@pytest.mark.parametrize("chosen", ["x86-64-v9", "x86-64-v3,", ""])
+def test_an_instruction_set_that_there_is_not(tmp_path: Path, chosen: str) -> None:
+    expected = "DOVETAIL_KERNELS_FOR=.*expected native, or words of x86-64-v3, x86-64-v4"
+    with pytest.raises(RuntimeError, match=expected):
+        build(tmp_path, "g++", GOOD, DOVETAIL_KERNELS_FOR=chosen)
 
 
 def test_the_headers_are_those_of_the_oldest_jaxlib() -> None:

@@ -43,7 +43,9 @@ def wheels(tmp_path_factory):
     """The eight wheels, open, by the folder of their package; built once."""
     folder = tmp_path_factory.mktemp("wheels")
     kept = ROOT / ".nox" / "kernels"  # what nox has compiled need not be compiled again
-    environment = {"DOVETAIL_KERNELS_KEPT_IN": str(kept)} if kept.exists() else {}
+    environment = {"DOVETAIL_KERNELS_FOR": "native"}
+    if kept.exists():
+        environment["DOVETAIL_KERNELS_KEPT_IN"] = str(kept)
     built = {}
     for name in FOLDERS:
         target = folder / name

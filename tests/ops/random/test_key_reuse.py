@@ -48,6 +48,16 @@ def chained(carry: Any, _: Any) -> Any:
     return key, random.normal(subkey)
 
 
+def noisy(carry: Any, _: Any) -> Any:
+    x, key = carry
+    key, subkey = random.split(key)
+    return (jnp.sin(x * random.normal(subkey)), key), x
+
+
+def last_noisy(x: Any, key: Any) -> Any:
+    return lax.scan(dt.checkpoint(noisy), (x, key), None, length=5)[0][0]
+
+
 def no_draw(_: Any) -> Any:
     return 0.0
 
@@ -168,6 +178,9 @@ REUSED |= {
     "a linearized while, and later": lambda key: (
         dt.linearize(lambda x: walk(x, key, 3), 1.0)[1](1.0) + draw(key)
     ),
+    "carried by a checkpointed scan, and drawn from": lambda key: (
+        dt.grad(last_noisy)(1.0, key) + draw(key)
+    ),
     "a checkpointed gradient": lambda key: (
         dt.jit(dt.grad(dt.checkpoint(lambda x: jnp.sin(x * draw(key)))))(1.0) + draw(key)
     ),
@@ -220,6 +233,10 @@ FRESH: dict[str, Program] = {
             dt.checkpoint(lambda c, k: (jnp.sin(c * draw(k)), None)), x, random.split(key, 4)
         )[0]
     )(1.0),
+    "carried by a checkpointed scan": lambda key: dt.grad(last_noisy)(1.0, key),
+    "carried by a checkpointed scan, of many": lambda key: dt.vmap(dt.grad(last_noisy))(
+        jnp.arange(2.0), random.split(key)
+    ),
     "an element, and a scan that draws none": lambda key: (
         lambda keys: (
             draw(keys[0])

@@ -23,12 +23,17 @@ def library() -> Path | None:
     found = importlib.util.find_spec(_FOLDER)
     if found is None or found.submodule_search_locations is None:
         return None
-    names = ["armv8-a"]
-    if os.uname().machine == "x86_64":
-        features = cpu_features()
-        names = [name for i, (name, _) in enumerate(X86_LEVELS) if _has(features, i)]
-    files = (Path(folder, f"{n}.so") for n in names for folder in found.submodule_search_locations)
+    folders = found.submodule_search_locations
+    files = (Path(folder, f"{name}.so") for name in usable_libraries() for folder in folders)
     return next((file for file in files if file.exists()), None)
+
+
+def usable_libraries() -> list[str]:
+    """The names of the libraries that this processor can run, the best one first."""
+    if os.uname().machine != "x86_64":
+        return ["armv8-a"]
+    features = cpu_features()
+    return [name for i, (name, _) in enumerate(X86_LEVELS) if _has(features, i)]
 
 
 def has_long_vectors() -> bool:

@@ -10,7 +10,7 @@ run though one of them counts may use the same keys, and so may what is computed
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -73,6 +73,7 @@ class KeyTracker:
         self._identities: list[KeyIdentity] = []
         self._numbers: dict[KeyIdentity, int] = {}
         self._uses: dict[int, Stacks] = {}
+        self._repeated: set[int] = set()
         self._where: list[Any] = []
         self._in_later_turn = False
         self._in_repetition = False
@@ -285,6 +286,7 @@ class KeyTracker:
         finally:
             self._in_repetition = outer
             new = [n for n in self._uses if self._identities[n].use is None]
+            self._repeated.update(n for n in new if n not in before)
             self._uses = {n: self._uses[n] for n in new} | before
         return results
 
@@ -322,8 +324,29 @@ class KeyTracker:
 
     def used(self, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Which of some keys have been used in this call."""
-        flags = [number in self._uses for number in numbers.flat]
-        return np.array(flags, bool).reshape(numbers.shape)
+        return _which(numbers, self._uses)
+
+    def use_in_other_turns(
+        self,
+        numbers: np.ndarray[Any, Any],
+        before: np.ndarray[Any, Any],
+        others: np.ndarray[Any, Any],
+    ) -> None:
+        """Note that the other turns of a loop use keys as its first one did.
+
+        Args:
+            numbers: the keys of the first turn.
+            before: which of them had been used before it.
+            others: the keys of other turns, along the first dimension.
+
+        Raises:
+            KeyReuseError: that was done before, and no turn only computes something again.
+        """
+        used, repeated = self.used(numbers) & ~before, _which(numbers, self._repeated)
+        self.use(others[:, used & ~repeated])
+        again = others[:, used & repeated].flat
+        self._repeated.update(number for number in again if number not in self._uses)
+        self._uses = dict.fromkeys(again, self._stacks()) | self._uses
 
 
 class Reuse(NamedTuple):
@@ -385,6 +408,10 @@ def frames_of(stacks: Stacks) -> list[UserFrame]:
         for frame in user_frames(stack, _MAX_FRAMES, within=stage.__code__)
     ]
     return frames + user_frames(of_user, _MAX_FRAMES)
+
+
+def _which(numbers: np.ndarray[Any, Any], these: Container[int]) -> np.ndarray[Any, Any]:
+    return np.array([number in these for number in numbers.flat], bool).reshape(numbers.shape)
 
 
 def _lines(stacks: Stacks) -> list[str]:

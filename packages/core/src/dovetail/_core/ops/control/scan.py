@@ -464,8 +464,7 @@ class Scan(Primitive):
         after = outs[: loop.num_carry]
         ys.append(outs[loop.num_carry :])
         for i, earlier_uses in zip(keys, before, strict=True):
-            used = tracker.used(elements[0][i]) & ~earlier_uses
-            tracker.use(xs[i][list(turns[2:])][:, used])
+            tracker.use_in_other_turns(elements[0][i], earlier_uses, xs[i][list(turns[2:])])
         if loop.length > 2:
             unknown = [None] * len(xs)
             after = tracker.carried_on(
