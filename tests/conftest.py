@@ -13,9 +13,10 @@ The inner ring is marked `essential`. It is what `nox -s tests` runs, and a part
 
 Of laws, tables and the folders `THIN`, `.ci/run` takes `CASES_OF_A_CHANGE` of each test, spread in
 the same way: where a parameter has more values, some of them wait for `nox -s tests-all`, which
-`nox -s weekly` runs. What is left out is marked `exhaustive`.
-What `.ci/run` tests with a second jaxlib, too, is marked `newest`: the inner ring, primitives, and
-one test of `NEWEST_TESTS` that is no law, no table and no example.
+`nox -s weekly` runs. So do the tests `WEEKLY`; of examples it takes one of `EXAMPLES_OF_A_CHANGE`.
+What is left out is marked `exhaustive`.
+What `.ci/run` tests with a second jaxlib, too, is marked `newest`: the inner ring without laws and
+without the folders `OF_ANY_JAXLIB`, and `NEWEST_CHECKS` of every primitive.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from typing import Any
 import pytest
 
 CASES_OF_A_CHANGE = 2
-NEWEST_TESTS = 6
 MOST_CASES = 3
 FEWEST_CASES = 1
 THIN_TESTS = 3
 EXAMPLES = 5
+EXAMPLES_OF_A_CHANGE = 2
 THIN = (
     "packages/testing/tests/",
     "tests/api/",
@@ -53,11 +54,22 @@ THIN = (
 SAMPLED = "tests/property/test_primitives.py::test_rules_agree"
 # What these find, most often another check of the same primitive finds, too.
 OUTER_CHECKS = ("jit_is_eager", "transformations_commute", "values_are_kept")
+# What XLA computes; others ask for what is traced.
+NEWEST_CHECKS = ("jit_is_eager", "lowering_agrees")
+# Of the kit, of the repository, and of what Python does.
+OF_ANY_JAXLIB = (
+    "packages/testing/tests/",
+    "tests/architecture/",
+    "tests/differential/",
+    "tests/fuzz/",
+    "tests/packaging/",
+    "tests/plugins/",
+    "tests/soak/",
+)
 EXAMPLE = "test_example"
 # Ten seconds or more for one test: guides install into environments of their own and run what they
 # tell, the sweep traces every function with every dtype.
 OUTER = (
-    "packages/testing/tests/test_broken_backends.py::test_lost_bits_of_operands_are_found",
     "tests/fuzz/test_fuzz.py::test_calls_find_nothing",
     "tests/numpy/dtypes/test_dtypes.py::test_dtypes",
     "tests/packaging/test_guides.py::test_the_guide",
@@ -66,6 +78,11 @@ OUTER = (
     "tests/runtime/processes/test_training_through_kills.py::test_five_kills",
     "tests/runtime/processes/test_training_through_kills.py::test_the_coordinator_is_killed",
     "tests/soak/test_soak.py::test_patterns_leave_nothing_behind",
+)
+# Half a minute each, to find what seldom changes.
+WEEKLY = (
+    "packages/testing/tests/test_broken_backends.py::test_floats_of_32_bits_are_enough",
+    "packages/testing/tests/test_broken_backends.py::test_lost_bits_of_operands_are_found",
 )
 APART = ("aot", "coexistence")  # these have sessions of their own
 
@@ -194,7 +211,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         function = name.rpartition("::")[2]
         asked_widely = any(map(cases[0].get_closest_marker, ("laws", "tables")))
         thin = asked_widely or name.startswith(THIN)
-        if name in OUTER:
+        if name in OUTER or name in WEEKLY:
             chosen = []
         elif function == EXAMPLE:
             chosen = [item for item in cases if _one_of(EXAMPLES, item.nodeid)]
@@ -206,17 +223,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         else:
             chosen = _covering(cases, FEWEST_CASES if thin else MOST_CASES)
         taken = cases
-        if thin and function != EXAMPLE:
-            few = {*map(id, chosen), *map(id, _covering(cases, CASES_OF_A_CHANGE))}
-            taken = [item for item in cases if id(item) in few]
+        if name in WEEKLY:
+            taken = []
+        elif function == EXAMPLE:
+            of_a_change = [i for i in cases if _one_of(EXAMPLES_OF_A_CHANGE, i.nodeid)]
+            taken = [*chosen, *of_a_change]
+        elif thin:
+            taken = [*chosen, *_covering(cases, CASES_OF_A_CHANGE)]
         newest = chosen
-        narrow = not asked_widely and function != EXAMPLE
-        if name == SAMPLED or (narrow and _one_of(NEWEST_TESTS, name)):
-            newest = taken
+        if name == SAMPLED:
+            asked = {("check", repr(check)) for check in NEWEST_CHECKS}
+            newest = [item for item in cases if asked & _values(item)]
+        elif cases[0].get_closest_marker("laws") or name.startswith(OF_ANY_JAXLIB):
+            newest = []
         _mark(chosen, "essential")
         _mark(newest, "newest")
-        _mark([item for item in cases if item not in taken], "exhaustive")
-        _mark(cases if name == SAMPLED else (), "whole")
+        kept = {*map(id, taken)}
+        _mark([item for item in cases if id(item) not in kept], "exhaustive")
 
 
 def _mark(items: Iterable[pytest.Item], name: str) -> None:

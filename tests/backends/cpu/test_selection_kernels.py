@@ -125,15 +125,15 @@ def test_partitions_of_long_rows(name: str, usable: bool) -> None:
         for flat in rows(name, 10_000):
             x = flat.reshape(2, 5000)
             wide = x.astype(np.float32) if name == "bfloat16" else x  # for NumPy's comparisons
-            ordered = np.asarray(lax.sort(wide))
-            for k in (0, 7, 2500, -1):
+            ordered = np.sort(wide)
+            for k in (0, 7, 2500, -1) if usable else (2500,):  # others take seconds to compile
                 found = np.asarray(jnp.partition(x, k)).astype(wide.dtype)
                 places = np.asarray(jnp.argpartition(x, k))
                 np.testing.assert_array_equal(np.take_along_axis(wide, places, -1), found)
                 np.testing.assert_array_equal(np.sort(places), [np.arange(5000)] * 2)
                 np.testing.assert_array_equal(found[:, k], ordered[:, k])
                 before = k % 5000
-                np.testing.assert_array_equal(lax.sort(found[:, :before]), ordered[:, :before])
+                np.testing.assert_array_equal(np.sort(found[:, :before]), ordered[:, :before])
     assert jnp.partition(np.zeros((0, 5000)), 3).shape == (0, 5000)
 
 
