@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -304,7 +303,7 @@ def main() -> int:
     if options.evaluate:
         evaluate(*options.evaluate)
         return 0
-    from compare import versions  # not in the processes that evaluate
+    from compare import processor, versions  # not in the processes that evaluate
 
     rows = [function for function in FUNCTIONS if options.only in function.name]
     pythons = {"dovetail": sys.executable} | ({"jax": options.jax} if options.jax else {})
@@ -330,7 +329,7 @@ def main() -> int:
 
     head = " | ".join(f"{name} {dtype[5:]} | median" for dtype in DTYPES for name in pythons)
     lines = [
-        f"{versions(pythons)}. {platform.machine()}, {time.strftime('%Y-%m-%d')}. Errors in units "
+        f"{versions(pythons)}. {processor()}, {time.strftime('%Y-%m-%d')}. Errors in units "
         f"in the last place, the worst and the median of {COUNT} numbers of each domain.",
         "",
         f"| function | domains | {head} |",

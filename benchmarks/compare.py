@@ -177,6 +177,14 @@ def _versions(python: str, packages: list[str]) -> str:
     ).stdout.strip()
 
 
+def processor() -> str:
+    """The machine, and the widest of those of its vectors that kernels differ by."""
+    flags = Path("/proc/cpuinfo")
+    known = flags.read_text(errors="replace").split() if flags.exists() else []
+    widest = next((name for name in ("avx512f", "avx2") if name in known), None)
+    return platform.machine() + (f" with {widest}" if widest else "")
+
+
 def show(lines: list[str], output: Path | None, append: bool = False) -> None:
     """Print a table, and write it to a file if one is given, or to its end."""
     text = "\n".join(lines) + "\n"
@@ -220,7 +228,7 @@ def main() -> int:
     cores = f"{count} core" + "s" * (count > 1)
     lines = [
         f"{versions(pythons)}. "
-        f"{platform.machine()}, {cores}, {time.strftime('%Y-%m-%d')}. "
+        f"{processor()}, {cores}, {time.strftime('%Y-%m-%d')}. "
         f"Medians of {options.rounds} interleaved rounds.",
         "",
         "| | dovetail | JAX | ratio | bar | |",

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import statistics
 import sys
 import time
 from pathlib import Path
 
-from compare import show, versions
+from compare import processor, show, versions
 from interleaved import Worker
 
 #: The most that a figure may be of JAX's, by the beginning of its name.
@@ -74,7 +73,7 @@ def main() -> int:
 
     count = len(os.sched_getaffinity(0))
     lines = [
-        f"{versions(pythons)}. {platform.machine()}, {count} core{'s' * (count > 1)}, eight CPU "
+        f"{versions(pythons)}. {processor()}, {count} core{'s' * (count > 1)}, eight CPU "
         f"devices, {time.strftime('%Y-%m-%d')}. Microseconds, medians of {options.rounds} "
         "interleaved rounds.",
         "",

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import re
 import statistics
 import sys
 import time
 from pathlib import Path
 
-from compare import show, versions
+from compare import processor, show, versions
 from interleaved import Worker, interleave
 
 #: The most that a figure may be of JAX's: of indexing and updates of small matrices, of all others.
@@ -69,7 +68,7 @@ def main() -> int:
         worker.close()
 
     lines = [
-        f"{versions(pythons)}. {platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
+        f"{versions(pythons)}. {processor()}, {len(os.sched_getaffinity(0))} cores, "
         f"{time.strftime('%Y-%m-%d')}. Microseconds, medians of {options.rounds} interleaved "
         "rounds.",
         "",

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import re
 import statistics
 import sys
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from compare import show, versions
+from compare import processor, show, versions
 from interleaved import ROUNDS, Answers, Worker, interleave, one_core
 from workloads import FAMILIES
 
@@ -224,7 +223,7 @@ def main() -> int:
         return len(found) > 0
 
     lines = [
-        f"{versions(pythons)}. {platform.machine()}, {time.strftime('%Y-%m-%d')}. Milliseconds, "
+        f"{versions(pythons)}. {processor()}, {time.strftime('%Y-%m-%d')}. Milliseconds, "
         f"{'least CPU times' if options.busy else 'medians'} of interleaved rounds.",
     ]
     for cores in settings[options.cores]:

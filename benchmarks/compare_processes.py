@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import socket
 import statistics
 import subprocess
 import time
 from pathlib import Path
 
-from compare import show, versions
+from compare import processor, show, versions
 
 HERE = Path(__file__).parent
 COUNTS = (1, 4)
@@ -108,7 +107,7 @@ def main() -> int:
 
     cores = len(os.sched_getaffinity(0))
     lines = [
-        f"{versions(pythons)}. {platform.machine()}, {cores} core{'s' * (cores > 1)}, "
+        f"{versions(pythons)}. {processor()}, {cores} core{'s' * (cores > 1)}, "
         f"{time.strftime('%Y-%m-%d')}. Data-parallel training, as much for each process: "
         f"microseconds a step, medians of {options.rounds} interleaved rounds.",
         "",

@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -147,7 +146,7 @@ def main() -> int:
     if options.measure:
         json.dump(_measure(options.measure, options.rounds), sys.stdout)
         return 0
-    from compare import show, versions
+    from compare import processor, show, versions
 
     pythons = {"dovetail": options.dovetail, "jax": options.jax}
     found: dict[str, dict[str, dict[str, float]]] = {}
@@ -160,7 +159,7 @@ def main() -> int:
                 own[state] = min(own[state], value)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     lines = [
-        f"{versions(pythons)}. {platform.machine()}, cores: {cores}, {time.strftime('%Y-%m-%d')}. "
+        f"{versions(pythons)}. {processor()}, cores: {cores}, {time.strftime('%Y-%m-%d')}. "
         "Microseconds.",
         "",
         "| | JAX | tools off | of JAX | in `dt.events()` | in `dt.profile()` |",

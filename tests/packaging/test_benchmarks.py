@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import runpy
 import sys
 from importlib import metadata
@@ -14,3 +15,7 @@ def test_a_table_names_the_versions_that_were_measured() -> None:
     text = runpy.run_path(str(COMPARE))["versions"]({"dovetail": sys.executable})
     assert text.startswith("dovetail: Python 3.")
     assert f"dovetail-core {metadata.version('dovetail-core')}, jaxlib " in text
+
+
+def test_a_table_names_the_processor() -> None:
+    assert runpy.run_path(str(COMPARE))["processor"]().startswith(platform.machine())
