@@ -222,9 +222,9 @@ def docs(session: nox.Session) -> None:
 def wheels(session: nox.Session) -> None:
     """Build the eight wheels into dist/; install them in a fresh environment on every Python.
 
-    Kernels are compiled for an old C library and with the headers of the oldest jaxlib, for all
-    processors unless `DOVETAIL_KERNELS_FOR` says which. Of `dovetail-native` there is one wheel for
-    each Python.
+    Kernels are compiled for an old C library and with the headers of the oldest jaxlib; after `--`:
+    for which instruction sets, if not for all (`native`). Of `dovetail-native` there is one wheel
+    for each Python.
     """
     session.install(*group("build"), *group("release"))
     for old in DIST.glob("dovetail_*.whl"):
@@ -233,6 +233,8 @@ def wheels(session: nox.Session) -> None:
     for name in PACKAGES:
         with session.chdir(ROOT / "packages" / name):
             zig = {"CXX": "python -m ziglang c++", "CC": "python -m ziglang cc", **KEPT_KERNELS}
+            if session.posargs:
+                zig["DOVETAIL_KERNELS_FOR"] = ",".join(session.posargs)
             session.run("hatchling", "build", *words, env=zig)
     check_no_shared_file(session, sorted(DIST.glob("dovetail_*.whl")))
     for version in PYTHONS:
