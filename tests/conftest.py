@@ -38,7 +38,7 @@ from typing import Any
 
 import pytest
 
-CASES_OF_A_CHANGE = 2
+CASES_OF_A_CHANGE = 1
 MOST_CASES = 3
 FEWEST_CASES = 1
 THIN_TESTS = 3
@@ -70,19 +70,19 @@ EXAMPLE = "test_example"
 # Ten seconds or more for one test: guides install into environments of their own and run what they
 # tell, the sweep traces every function with every dtype.
 OUTER = (
-    "tests/fuzz/test_fuzz.py::test_calls_find_nothing",
     "tests/numpy/dtypes/test_dtypes.py::test_dtypes",
     "tests/packaging/test_guides.py::test_the_guide",
     "tests/packaging/test_wheels.py::test_the_command_that_installs_the_wheels",
-    "tests/runtime/interrupts/test_processes.py::test_calls_interrupted_anywhere",
-    "tests/runtime/processes/test_training_through_kills.py::test_five_kills",
     "tests/runtime/processes/test_training_through_kills.py::test_the_coordinator_is_killed",
-    "tests/soak/test_soak.py::test_patterns_leave_nothing_behind",
 )
-# Half a minute each, to find what seldom changes.
+# Half a minute each, to find what seldom changes; sessions of `nox -s weekly` do more of the same.
 WEEKLY = (
     "packages/testing/tests/test_broken_backends.py::test_floats_of_32_bits_are_enough",
     "packages/testing/tests/test_broken_backends.py::test_lost_bits_of_operands_are_found",
+    "tests/fuzz/test_fuzz.py::test_calls_find_nothing",
+    "tests/runtime/interrupts/test_processes.py::test_calls_interrupted_anywhere",
+    "tests/runtime/processes/test_training_through_kills.py::test_five_kills",
+    "tests/soak/test_soak.py::test_patterns_leave_nothing_behind",
 )
 APART = ("aot", "coexistence")  # these have sessions of their own
 
