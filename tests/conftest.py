@@ -56,15 +56,19 @@ SAMPLED = "tests/property/test_primitives.py::test_rules_agree"
 OUTER_CHECKS = ("jit_is_eager", "transformations_commute", "values_are_kept")
 # What XLA computes; others ask for what is traced.
 NEWEST_CHECKS = ("jit_is_eager", "lowering_agrees")
-# Of the kit, of the repository, and of what Python does.
+# Of the kit, of the repository, and of what is done before anything is compiled.
 OF_ANY_JAXLIB = (
     "packages/testing/tests/",
     "tests/architecture/",
+    "tests/base/",
     "tests/differential/",
+    "tests/errors/",
     "tests/fuzz/",
+    "tests/ir/",
     "tests/packaging/",
     "tests/plugins/",
     "tests/soak/",
+    "tests/trace/",
 )
 EXAMPLE = "test_example"
 # Ten seconds or more for one test: guides install into environments of their own and run what they
