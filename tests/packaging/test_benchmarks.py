@@ -8,6 +8,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from dovetail_cpu.kernel_library import cpu_features
+
 COMPARE = Path(__file__).parents[2] / "benchmarks" / "compare.py"
 
 
@@ -18,4 +20,6 @@ def test_a_table_names_the_versions_that_were_measured() -> None:
 
 
 def test_a_table_names_the_processor() -> None:
-    assert runpy.run_path(str(COMPARE))["processor"]().startswith(platform.machine())
+    text = runpy.run_path(str(COMPARE))["processor"]()
+    assert text.startswith(platform.machine())
+    assert ("avx512f" in text) == ("avx512f" in cpu_features())
