@@ -15,6 +15,7 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.base.bindings import get_traceback
 from dovetail._core.lower.donation import match_donations
+from dovetail._core.lower.equations import equation_program
 from dovetail._core.lower.lowering import LoweredModule, lower_jaxpr
 from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.trace.primitive import primitive
@@ -643,6 +644,28 @@ def test_locations_name_operations_and_lines() -> None:
     assert '"cos"' in text
     assert "test_lowering.py" in text
     assert "/dovetail/_core/" not in text
+
+
+@pytest.mark.parametrize(
+    ("function", "elements"),
+    [
+        (lambda x: x, 4),
+        (lambda x: lax.add(x, x), 4),
+        (jnp.sum, 4),
+        (lambda x: x[:2], 4),
+        (lambda x: x[:, None] * x, 16),
+        (lambda x: jnp.sum(x[:, None] * x), 16),
+        (lambda x: lax.fori_loop(0, 3, lambda _, y: y + jnp.sum(y[:, None] * x), x), 16),
+        (lambda x: lax.cond(x[0] > 0, lambda y: y, lambda y: jnp.tile(y, 5)[:4], x), 20),
+        (lambda x: lax.sub(x, np.arange(4.0, dtype=F32)), 4),
+    ],
+)
+def test_the_largest_array(function: Callable[..., Any], elements: int) -> None:
+    closed = dovetail.make_jaxpr(function)(x4)
+    program = equation_program(
+        closed, name="f", platform="numpy", kept=(True,), donation=match_donations([], [], [])
+    )
+    assert lower(function, x4).elements() == program.elements() == elements
 
 
 @pytest.mark.parametrize("values", [[1], [1, 2]])

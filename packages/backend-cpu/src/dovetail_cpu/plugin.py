@@ -121,21 +121,27 @@ _ELEMENTWISE: Final = frozenset(
         ),
     }
 )
+#: Loops over so many elements take no longer in one thread than in two, which have to be woken.
+_UNDIVIDED: Final = 1 << 16
 # By the numbers in XLA's enumeration `EffortLevel`.
 _LEVELS: Final[dict[object, int]] = {9: 0, 19: 1, 29: 2, 39: 3}
 
 
 @hookimpl
 def dovetail_compile_options(
-    platform: str, options: Mapping[str, bool | float | str], operations: frozenset[str]
+    platform: str,
+    options: Mapping[str, bool | float | str],
+    operations: frozenset[str],
+    elements: int,
 ) -> Mapping[str, int | str]:
     """The compile options of a program.
 
     By default, XLA compiles programs of a few elementwise operations, such as eager calls, with an
     emitter of tiles of 16 elements. It is faster for transposed and repeated elements, but
     otherwise takes up to twice as long as the other emitter. With one thread, loops are not divided
-    for the two of its pool (`runtime.fewest_threads`), which would take turns. The other option is
-    XLA's name for the level that `optimization_level` requests.
+    for the two of its pool (`runtime.fewest_threads`), which would take turns; nor are those over
+    few elements, which end before another thread has begun. The other option is XLA's name for the
+    level that `optimization_level` requests.
     """
     from dovetail_cpu import runtime  # deferred: loads jaxlib
 
@@ -145,7 +151,7 @@ def dovetail_compile_options(
     )
     if operations and operations <= _ELEMENTWISE:
         chosen["xla_backend_extra_options"] = "xla_cpu_disable_tiled_emitter"
-    if runtime.computes_alone():
+    if runtime.computes_alone() or 0 < elements <= _UNDIVIDED:
         chosen["xla_disable_hlo_passes"] = "cpu-parallel-task-assigner"
     return chosen
 

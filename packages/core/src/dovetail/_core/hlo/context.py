@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from functools import partial
 from types import CodeType
 from typing import Any, Final
@@ -29,6 +30,7 @@ __all__ = [
     "make_context",
     "module_bytecode",
     "module_text",
+    "most_elements",
     "operation_names",
     "stripped_bytecode",
 ]
@@ -165,15 +167,27 @@ def stripped_bytecode(module: Module) -> bytes:
 def operation_names(module: Module) -> frozenset[str]:
     """The names of the operations in a module, such as ``"stablehlo.add"``."""
     names: set[str] = set()
+    for operation, _ in _operations_and_values(module):
+        names.add(operation.name)
+    return frozenset(names)
+
+
+def most_elements(module: Module) -> int:
+    """The number of elements of a module's largest array; arrays of any size do not count."""
+    types = {value.type for _, values in _operations_and_values(module) for value in values}
+    arrays = [kind for kind in types if isinstance(kind, ir.RankedTensorType)]
+    return max((math.prod(kind.shape) for kind in arrays if kind.has_static_shape), default=0)
+
+
+def _operations_and_values(module: Module) -> Iterator[tuple[Any, Sequence[Any]]]:
+    """All operations, with their results and the arguments of their blocks."""
     # MLIR's own walk makes a RuntimeError of what a signal handler raises in its callback.
     pending = [module.operation]
     while pending:
         operation = pending.pop()
-        names.add(operation.name)
-        for region in operation.regions:
-            for block in region:
-                pending += [inner.operation for inner in block]
-    return frozenset(names)
+        blocks = [block for region in operation.regions for block in region]
+        yield operation, [*operation.results, *(v for block in blocks for v in block.arguments)]
+        pending += [inner.operation for block in blocks for inner in block]
 
 
 def module_text(module: Module, *, debug_info: bool = False) -> str:

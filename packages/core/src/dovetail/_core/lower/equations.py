@@ -129,18 +129,30 @@ class EquationProgram:
         """The names of the primitives in the program."""
         return frozenset(primitive.name for primitive in self._primitives())
 
+    def elements(self) -> int:
+        """The number of elements of the program's largest array."""
+        jaxprs = self._jaxprs()
+        values = [v for jaxpr in jaxprs for v in (*jaxpr.constvars, *jaxpr.invars)]
+        values += [v for jaxpr in jaxprs for eqn in jaxpr.eqns for v in eqn.outvars]
+        arrays = [v.aval for v in values if not isinstance(v.aval, AbstractToken)]
+        return max((aval.size for aval in arrays), default=0)
+
     def _primitives(self) -> set[Primitive]:
-        primitives: set[Primitive] = set()
+        return {eqn.primitive for jaxpr in self._jaxprs() for eqn in jaxpr.eqns}
+
+    def _jaxprs(self) -> list[Jaxpr]:
+        """The program and all that are in it."""
+        found: list[Jaxpr] = []
         todo, seen = [self.equations.jaxpr], set()
         while todo:
             jaxpr = todo.pop()
             if id(jaxpr) in seen:
                 continue
             seen.add(id(jaxpr))
+            found.append(jaxpr)
             for eqn in jaxpr.eqns:
-                primitives.add(eqn.primitive)
                 todo.extend(jaxprs_in_params(eqn.params))
-        return primitives
+        return found
 
 
 def equation_program(

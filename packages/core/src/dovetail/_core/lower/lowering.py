@@ -14,6 +14,7 @@ from dovetail._core.hlo.collectives import ManualAxes
 from dovetail._core.hlo.context import (
     module_bytecode,
     module_text,
+    most_elements,
     operation_names,
     stripped_bytecode,
 )
@@ -129,6 +130,10 @@ class LoweredModule:
     def operations(self) -> frozenset[str]:
         """The names of the operations in the module, such as ``"stablehlo.add"``."""
         return operation_names(self.module)
+
+    def elements(self) -> int:
+        """The number of elements of the module's largest array."""
+        return most_elements(self.module)
 
     def bytecode(self) -> bytes:
         """The module as MLIR bytecode with source locations."""

@@ -42,7 +42,8 @@ second only adds. A backend says in `BackendInfo.api` which version it was writt
 
 1.3 added exporters: `ExporterInfo`, `ExportRequest`, `ExportedProgram` and their two hooks.
 
-1.4 added the hook `dovetail_host_functions`, with `HostFunction`."""
+1.4 added the hook `dovetail_host_functions`, with `HostFunction`, and the argument `elements` of
+`dovetail_compile_options`."""
 
 hookspec: Final = pluggy.HookspecMarker("dovetail")
 hookimpl: Final = pluggy.HookimplMarker("dovetail")
@@ -314,7 +315,7 @@ def dovetail_lowerings(platform: str) -> Mapping[str, LoweringRule] | None:
 
 @hookspec
 def dovetail_compile_options(
-    platform: str, options: Mapping[str, OptionValue], operations: frozenset[str]
+    platform: str, options: Mapping[str, OptionValue], operations: frozenset[str], elements: int
 ) -> Mapping[str, OptionValue] | None:
     """Compiler options that a backend wants by default.
 
@@ -323,6 +324,7 @@ def dovetail_compile_options(
         options: the user's `compiler_options`; they take precedence over the returned ones.
         operations: the names of the program's operations, such as ``"stablehlo.add"``; empty if
             there is no program yet.
+        elements: the number of elements of the program's largest array; 0 if there is no program.
 
     Returns:
         Values by option name, as the platform's compiler spells it; None for none.

@@ -196,7 +196,7 @@ def compile_options(
     platform: str,
     devices: Sequence[Any],
     wanted: CompilerOptions | None = None,
-    operations: frozenset[str] = frozenset(),
+    lowered: LoweredModule | EquationProgram | None = None,
 ) -> tuple[Any, bytes]:
     """The compile options for a program: the backend's, overridden by the user's.
 
@@ -204,7 +204,7 @@ def compile_options(
         platform: the platform's name.
         devices: the devices that the program runs on.
         wanted: the user's options, by the names of XLA's flags or build options.
-        operations: the names of the program's operations.
+        lowered: the program, if there is one yet.
 
     Returns:
         jaxlib's options object, which must not be changed, or the options by name for a backend
@@ -217,7 +217,9 @@ def compile_options(
     requested = dict(wanted or {})
     if effort := _EFFORTS[config.optimization_level.value]:
         requested.setdefault("optimization_level", effort)
-    merged = manager().compile_options(platform, requested, operations)
+    operations = frozenset[str]() if lowered is None else lowered.operations()
+    elements = 0 if lowered is None else lowered.elements()
+    merged = manager().compile_options(platform, requested, operations, elements)
     remat = config.compiler_enable_remat_pass.value or not is_pjrt(devices[0].client)
     if not remat and _DISABLED_PASSES not in requested:
         others = merged.get(_DISABLED_PASSES)
@@ -337,8 +339,7 @@ def compile_executable(
     client = devices[0].client
     device_list = sharding._internal_device_list if is_pjrt(client) else devices
     platform = clients.platform_of(client)
-    operations = lowered.operations()
-    options, option_bytes = compile_options(platform, devices, compiler_options, operations)
+    options, option_bytes = compile_options(platform, devices, compiler_options, lowered)
 
     process_ends.check()
     dump(lowered)
@@ -504,9 +505,7 @@ def serialized(
     device_list = sharding._internal_device_list
     client = sharding._device.client
     platform = clients.platform_of(client)
-    options, option_bytes = compile_options(
-        platform, tuple(device_list), compiler_options, lowered.operations()
-    )
+    options, option_bytes = compile_options(platform, tuple(device_list), compiler_options, lowered)
     if (lowered.key(), option_bytes) in _read:
         executable = _compile(lowered, platform, client, device_list, options, compiler_options)
     payload: bytes = executable.serialize()
@@ -536,9 +535,7 @@ def with_own_names(
     if not lowered.storable or not is_pjrt(client):
         return executable
     platform = clients.platform_of(client)
-    options, option_bytes = compile_options(
-        platform, tuple(device_list), compiler_options, lowered.operations()
-    )
+    options, option_bytes = compile_options(platform, tuple(device_list), compiler_options, lowered)
     if not lowered.cacheable and (lowered.key(), option_bytes) not in _read:
         return executable
     with _lock:
