@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 
@@ -27,6 +28,8 @@ while done < STEPS:
             done = int(dt.make_array_from_process_local_data(rows, own).min())
             x = dt.make_array_from_callback(saved.shape, rows, lambda index: saved[index])
             while done < STEPS:
+                if failures and how == "raise":
+                    time.sleep(0.05)  # longer in all than until connections to the dead are ended
                 x = step(x)
                 done += 1
                 if dt.process_index() == victim and done == 2 * ahead + ahead // 3:

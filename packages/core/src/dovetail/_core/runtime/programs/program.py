@@ -238,6 +238,8 @@ class LoadedProgram:
             check_devices_are_free(self.name)
         if self.exchanges or self._meeting is not None:
             self._meet()
+        elif self._spread:
+            group.settle()  # what its devices connect now must not be shut down
         if config.no_execution.value:
             raise RuntimeError(
                 f"the program {self.name} would be run, which the option no_execution forbids; "
