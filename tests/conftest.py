@@ -11,8 +11,8 @@ The inner ring is marked `essential`. It is what `nox -s tests` runs, and a part
 - one of `EXAMPLES` examples in the documentation;
 - but not `OUTER`.
 
-Of laws, tables and the folders `THIN`, `.ci/run` takes `CASES_OF_A_CHANGE` of each test, spread in
-the same way: where a parameter has more values, some of them wait for `nox -s tests-all`, which
+Of laws, tables and the folders `THIN`, `.ci/run` takes `FEWEST_CASES` of each test, spread in the
+same way: where a parameter has more values, some of them wait for `nox -s tests-all`, which
 `nox -s weekly` runs. So do the tests `WEEKLY`; of examples it takes one of `EXAMPLES_OF_A_CHANGE`.
 What is left out is marked `exhaustive`.
 What `.ci/run` tests with a second jaxlib, too, is marked `newest`: the inner ring without laws and
@@ -38,7 +38,6 @@ from typing import Any
 
 import pytest
 
-CASES_OF_A_CHANGE = 1
 MOST_CASES = 3
 FEWEST_CASES = 1
 THIN_TESTS = 3
@@ -233,7 +232,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             of_a_change = [i for i in cases if _one_of(EXAMPLES_OF_A_CHANGE, i.nodeid)]
             taken = [*chosen, *of_a_change]
         elif thin:
-            taken = [*chosen, *_covering(cases, CASES_OF_A_CHANGE)]
+            taken = [*chosen, *_covering(cases, FEWEST_CASES)]
         newest = chosen
         if name == SAMPLED:
             asked = {("check", repr(check)) for check in NEWEST_CHECKS}
