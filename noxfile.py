@@ -7,6 +7,7 @@ Each session makes its own environment. Words after `--` go to the program that 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -31,8 +32,13 @@ PACKAGES = (
 )
 KEPT_KERNELS = {"DOVETAIL_KERNELS_KEPT_IN": str(ROOT / ".nox" / "kernels")}
 """What one session has compiled for the CPU backend, another takes."""
-OWN_KERNELS = {"DOVETAIL_KERNELS_FOR": "native", **KEPT_KERNELS}
-"""For a package that stays on this machine, those for its processor are enough."""
+HAS_ZIG = importlib.util.find_spec("ziglang") is not None
+ZIG = f"{sys.executable if HAS_ZIG else 'python'} -m ziglang"
+"""The compiler of the wheels: of the Python that runs nox, if it is there, or of a session."""
+COMPILERS = {"CXX": f"{ZIG} c++", "CC": f"{ZIG} cc"}
+OWN_KERNELS = {"DOVETAIL_KERNELS_FOR": "native", **KEPT_KERNELS, **(COMPILERS if HAS_ZIG else {})}
+"""For a package that stays on this machine, those for its processor are enough. Where nox has the
+compiler of the wheels, it compiles these, too: what is tested is then what the wheels hold."""
 PYTHONS = ("3.11", "3.12", "3.13")
 """The Pythons that are supported; of these, what is installed here is tested."""
 
@@ -74,7 +80,7 @@ def install(session: nox.Session, *requirements: str) -> None:
 
 def compiler() -> list[str]:
     """A C++ compiler in a wheel, where the system has none, for the kernels of the CPU backend."""
-    found = os.environ.get("CXX") or any(map(shutil.which, ("g++", "clang++", "c++")))
+    found = HAS_ZIG or os.environ.get("CXX") or any(map(shutil.which, ("g++", "clang++", "c++")))
     return [] if found else group("compiler")
 
 
@@ -232,10 +238,8 @@ def wheels(session: nox.Session) -> None:
     words = ("--target", "wheel", "--directory", str(DIST))
     for name in PACKAGES:
         with session.chdir(ROOT / "packages" / name):
-            zig = {"CXX": "python -m ziglang c++", "CC": "python -m ziglang cc", **KEPT_KERNELS}
-            if session.posargs:
-                zig["DOVETAIL_KERNELS_FOR"] = ",".join(session.posargs)
-            session.run("hatchling", "build", *words, env=zig)
+            chosen = {"DOVETAIL_KERNELS_FOR": ",".join(session.posargs)} if session.posargs else {}
+            session.run("hatchling", "build", *words, env={**COMPILERS, **KEPT_KERNELS, **chosen})
     check_no_shared_file(session, sorted(DIST.glob("dovetail_*.whl")))
     for version in PYTHONS:
         interpreter = find_python(version)
