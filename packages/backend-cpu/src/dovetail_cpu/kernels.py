@@ -50,6 +50,7 @@ PIVOTS: Final = "dovetail_pivots"
 PRODUCTS: Final = {"float32": "dovetail_products_f32", "float64": "dovetail_products_f64"}
 REDUCE: Final = "dovetail_reduce"
 REMAINDER: Final = "dovetail_remainder"
+SCATTER: Final = "dovetail_scatter"
 SEARCHSORTED: Final = "dovetail_searchsorted"
 SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
 """What there is for batches of small matrices, with a suffix for each dtype."""
@@ -92,6 +93,7 @@ _TARGETS: Final = (
     *PRODUCTS.values(),
     REDUCE,
     REMAINDER,
+    SCATTER,
     SEARCHSORTED,
     *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
     *SMALL_PRODUCTS.values(),
