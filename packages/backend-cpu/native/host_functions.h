@@ -57,7 +57,6 @@ constexpr ptrdiff_t kMost = 65536, kMany = 32768, kSeveral = 16384, kSome = 4096
 // Other elementwise ones, as kernels compute them.
 const HostEntry* CircularFunctions(size_t* count);
 const HostEntry* ExponentialFunctions(size_t* count);
-const HostEntry* InverseErrorFunctions(size_t* count);
 
 // Those of whole arrays, which get other numbers than steps: see `host_functions.py`. The dtype "*"
 // stands for any.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kLog2 = 0x1.62e42fefa39efp-1, kHalfRoot = 0x1.6a09e667f3bcdp-1;
 
-// To single precision but for the tails, as far as an argument has digits there.
+// To single precision but for the tails.
 struct InverseError {
   // (log(1 + f) - f + f**2 / 2) / f**3 from 1 / sqrt(2) to sqrt(2), by Chebyshev interpolation.
   static constexpr float kBentLogarithm[] = {0.333333307282f,  -0.250003064226f, 0.200010450942f,
@@ -36,7 +36,10 @@ struct InverseError {
   }
 
   static DOVETAIL_INLINE Singles Of(Singles x) {
-    const Singles size = Magnitude(x), w = -Logarithm((1.0f - size) * (1.0f + size));
+    const Singles size = Magnitude(x);
+    // Published streams have its rounding, which the choice keeps: no product is added to exactly.
+    const Singles square = size <= 1.0f ? size * size : Singles{};
+    const Singles w = -Logarithm(1.0f - square);
     const Singles near = x * Polynomial(w - 2.5f, kNear);
     // There is no NaN among them, of which the logarithm would be a number.
     if (__builtin_expect(AllBelow(As<AllBits32>(size), As<int32_t>(0.996f)), 1)) return near;
@@ -157,22 +160,7 @@ ffi::Error Doubles(ffi::ThreadPool pool, Operand<double> x, ffi::Result<Operand<
   return ffi::Error::Success();
 }
 
-void DoublesOnHost(const double* x, int64_t size, double* out) {
-  ForWholeVectors<Double>(x, size, out, WideInverseError::Apply);
-}
-
-const HostEntry kEntries[] = {
-    {"erf_inv_fast", "float32", OnHost<float, OfSingles<AtOnce<InverseError>>>, kSeveral},
-    {"erf_inv_fast", "float64", OnHost<double, DoublesOnHost>, kSome},
-};
-
 }  // namespace
-
-const HostEntry* InverseErrorFunctions(size_t* count) {
-  *count = sizeof(kEntries) / sizeof(kEntries[0]);
-  return kEntries;
-}
-
 }  // namespace dovetail
 
 // Nothing else is seen from outside.
