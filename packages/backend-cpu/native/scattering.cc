@@ -15,8 +15,8 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Sums of integers at up to so many positions are made in several tables, for neighbours in turn: an
-// addition waits for the one before it if both are at one position.
+// Sums of integers at up to so many positions are made in several tables, for neighbours in turn:
+// an addition waits for the one before it if both are at one position.
 constexpr int64_t kSmallTable = 1 << 12;
 constexpr int kTables = 4;
 
@@ -92,8 +92,8 @@ void Scatter(ffi::ThreadPool& pool, const Updates<Position, T>& updates, int64_t
       return AddInTables(pool, updates, count, to);
     }
   }
-  // In the order of the updates: the last one stays, and sums are rounded as they ever were. What is
-  // changed soon is asked for early.
+  // In the order of the updates: the last one stays, and sums are rounded as they ever were. What
+  // is changed soon is asked for early.
   constexpr int64_t kAhead = 16;
   InPieces(0, count, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -105,8 +105,8 @@ void Scatter(ffi::ThreadPool& pool, const Updates<Position, T>& updates, int64_t
 }
 
 template <typename T, bool kAdds>
-ffi::Error Into(ffi::ThreadPool& pool, const ffi::AnyBuffer& positions, const ffi::AnyBuffer& updates,
-                ffi::AnyBuffer& out, int64_t least, bool wraps) {
+ffi::Error Into(ffi::ThreadPool& pool, const ffi::AnyBuffer& positions,
+                const ffi::AnyBuffer& updates, ffi::AnyBuffer& out, int64_t least, bool wraps) {
   const auto count = static_cast<int64_t>(positions.element_count());
   const auto size = static_cast<int64_t>(out.element_count());
   const auto by_position = [&](auto position) {

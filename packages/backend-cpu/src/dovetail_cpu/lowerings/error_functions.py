@@ -62,8 +62,11 @@ def erf(context: Any, x: Any) -> Any:
 
 @TABLE.rule("erf_inv_fast")
 def erf_inv_fast(context: Any, x: Any) -> Any:
-    """The inverse of the error function, of many numbers, if there is a kernel."""
-    if context.avals_out[0].size < MANY:
+    """The inverse of the error function, of many numbers, if there is a kernel.
+
+    What is divided over devices each of them is to make for itself.
+    """
+    if context.avals_out[0].size < MANY or context.divides:
         return NotImplemented
     # What was computed for it is written over: fresh memory takes longer.
     return by_kernel(
