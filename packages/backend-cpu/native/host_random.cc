@@ -32,6 +32,17 @@ void RandomBits(const void* const* operands, const ptrdiff_t* numbers, void* res
   }
 }
 
+// The high and the low word of each integer. The number: integers.
+template <typename T>
+void RandomSeed(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
+  const T* seed = static_cast<const T*>(operands[0]);
+  uint32_t* out = static_cast<uint32_t*>(result);
+  for (ptrdiff_t row = 0; row < numbers[0]; ++row) {
+    out[2 * row] = sizeof(T) == 8 ? uint32_t(uint64_t(seed[row]) >> 32) : 0;
+    out[2 * row + 1] = uint32_t(seed[row]);
+  }
+}
+
 // Numbers: keys, and new ones for each.
 void RandomSplit(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
   const uint32_t* key = static_cast<const uint32_t*>(operands[0]);
@@ -54,6 +65,10 @@ void RandomFoldIn(const void* const* operands, const ptrdiff_t* numbers, void* r
 const HostEntry kEntries[] = {
     {"random_bits", "uint32", RandomBits, kMany},
     {"random_fold_in", "uint32", RandomFoldIn, kFew},
+    {"random_seed", "int32", RandomSeed<int32_t>, kMany},
+    {"random_seed", "int64", RandomSeed<int64_t>, kMany},
+    {"random_seed", "uint32", RandomSeed<uint32_t>, kMany},
+    {"random_seed", "uint64", RandomSeed<uint64_t>, kMany},
     {"random_split", "uint32", RandomSplit, kSome},
 };
 

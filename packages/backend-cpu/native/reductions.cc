@@ -140,6 +140,10 @@ ffi::Error Sum(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, ffi::AnyBuffer& t
       return SumOfBytes<int8_t>(pool, x.untyped_data(), to, s);
     case ffi::DataType::U8:
       return SumOfBytes<uint8_t>(pool, x.untyped_data(), to, s);
+    case ffi::DataType::BF16:  // Into float32, of rows alone.
+      FoldRows<Plus>(pool, BFloat16s{static_cast<const uint16_t*>(x.untyped_data())},
+                     static_cast<float*>(to.untyped_data()), s.outer, s.size);
+      return ffi::Error::Success();
     default:
       return Fold<Plus>(pool, x, to.untyped_data(), s);
   }

@@ -71,6 +71,14 @@ struct Numbers {
   }
 };
 
+// Floats of 16 bits, the upper halves of float32.
+struct BFloat16s {
+  using Type = float;
+  const uint16_t* x;
+
+  BFloat16s operator+(int64_t offset) const { return {x + offset}; }
+};
+
 // The products of the numbers of two arrays.
 template <typename T>
 struct Products {
@@ -125,6 +133,31 @@ WholeOf<typename Terms::Type> BlockResult(Terms terms, int64_t size) {
   for (int j = 0; j < 4; ++j) results[j] = Op::Of(results[j], results[j + 4]);
   const V halves[] = {Op::Of(results[0], results[2]), Op::Of(results[1], results[3])};
   return Op::Of(rest, WholeOf<T>(Across<Op, T>(Op::Of(halves[0], halves[1]))));
+}
+
+// Of two neighbours, which are in one lane, each is added to others at its side.
+template <typename Op>
+double BlockResult(BFloat16s terms, int64_t size) {
+  constexpr int kLanes = kVectorBytes / sizeof(float), kPairs = kVectors / 2;
+  typedef float V __attribute__((vector_size(kVectorBytes)));
+  typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
+  V sums[kVectors]{};
+  const auto add = [&](int64_t i, int j) {
+    const Words words = Load<Words>(terms.x + i);
+    sums[2 * j] += As<V>(words << 16);
+    sums[2 * j + 1] += As<V>(words & 0xFFFF0000);
+  };
+  int64_t i = 0;
+  for (; i + kVectors * kLanes <= size; i += kVectors * kLanes) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kPairs; ++j) add(i + j * 2 * kLanes, j);
+  }
+  for (; i + 2 * kLanes <= size; i += 2 * kLanes) add(i, 0);
+  double rest = 0;
+  for (; i < size; ++i) rest += As<float>(uint32_t{terms.x[i]} << 16);
+#pragma GCC unroll 8
+  for (int j = 1; j < kVectors; ++j) sums[0] += sums[j];
+  return rest + double(Across<Op, float>(sums[0]));
 }
 
 // What the results of blocks come to, combined in pairs.

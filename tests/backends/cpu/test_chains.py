@@ -17,6 +17,7 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.devices.host_functions import host_functions
+from dovetail.extend.random import threefry_prng_impl
 
 pytestmark = pytest.mark.skipif(not host_functions(), reason="every call here needs a program")
 
@@ -477,6 +478,19 @@ def test_random_numbers(name: str) -> None:
     with dt.threefry_partitionable(False):
         expected = np.asarray(dt.jit(KEYED[name]).lower(key).compile()(key))
         np.testing.assert_allclose(function(key), expected, rtol=2e-6, atol=2e-7)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_keys_of_integers(dtype: str) -> None:
+    with dt.enable_x64(True):
+        seeds = np.array([[0, 1, 2**31 - 1], [2**63 - 1, 2**31, 2**64 - 1]], "uint64").astype(dtype)
+        keyed = dt.jit(lambda x: dt.random.key_data(dt.vmap(dt.vmap(dt.random.key))(x)))
+        expected = [[threefry_prng_impl.reference.seed(x) for x in row] for row in seeds]
+        result = keyed(jnp.asarray(seeds))
+        assert held_value(result) is not None
+        np.testing.assert_array_equal(result, np.array(expected))
+    drawn = dt.jit(lambda x: dt.random.uniform(dt.random.key(x)))(np.uint32(7))
+    assert held_value(drawn) is not None
 
 
 def test_keys_that_hold_values_are_keys() -> None:

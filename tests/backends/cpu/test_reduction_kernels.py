@@ -198,6 +198,24 @@ def test_which_sums_leave_nan_out() -> None:
     np.testing.assert_allclose(gradient, np.where(x == x, 1 + 1 / 3333, 0), 1e-6)
 
 
+@pytest.mark.parametrize("size", [256, 263, 300, 4099, 70_001])
+def test_sums_of_bfloat16(size: int) -> None:
+    def program(x: dt.Array) -> list[dt.Array]:
+        return [jnp.sum(x), jnp.sum(x, -1), jnp.mean(x, -1), jnp.sum(x, -1, dtype="float32")]
+
+    generator = np.random.default_rng(size)
+    x = generator.normal(1, 2, (3, size)).astype(ml_dtypes.bfloat16)
+    compiled = dt.jit(program)
+    assert compiled.lower(x).as_text().count("@dovetail_reduce") == 4
+    wide = x.astype(np.float64)
+    expected = [wide.sum(), wide.sum(-1), wide.mean(-1), wide.sum(-1)]
+    for found, exact, rounding in zip(compiled(x), expected, [2**-8] * 3 + [1e-6], strict=True):
+        np.testing.assert_allclose(np.asarray(found, np.float64), exact, rtol=rounding)
+    x[0, -1], x[1, 0] = np.inf, np.nan
+    np.testing.assert_array_equal(np.isnan(np.asarray(compiled(x)[1], float)), [False, True, False])
+    assert np.isinf(compiled(x)[1][0])
+
+
 def test_sums_of_many_are_accurate() -> None:
     x = np.random.default_rng(3).random(2_000_000, np.float32)
     exact = x.astype(np.float64).sum()

@@ -189,6 +189,10 @@ def _bits(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
     return math.prod(keys.shape), math.prod(params["shape"]), params["bit_width"] // 8
 
 
+def _seeded_keys(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    return (math.prod(out.shape),) if _is_threefry(out) else None
+
+
 def _split_keys(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
     (keys,) = operands
     return (math.prod(keys.shape), math.prod(params["shape"])) if _is_threefry(keys) else None
@@ -212,6 +216,7 @@ _NUMBERS: Final[Mapping[str, _Numbers]] = {
     "integer_pow": _power,
     "random_bits": _bits,
     "random_fold_in": _folded_keys,
+    "random_seed": _seeded_keys,
     "random_split": _split_keys,
     "reduce_and": _reduction,
     "reduce_max": _reduction,

@@ -31,10 +31,10 @@ ELEMENTARY: Final = {
         (
             "float32",
             "",
-            "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp expm1 log log1p "
-            "log2 logistic pow sin sinh tan",
+            "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erf_inv_fast erfc exp expm1 "
+            "log log1p log2 logistic pow sin sinh tan",
         ),
-        ("float64", "_f64", "cos exp expm1 log log1p sin tanh"),
+        ("float64", "_f64", "cos erf_inv_fast exp expm1 log log1p sin tanh"),
         *((narrow, "", _OF_NARROW_FLOATS) for narrow in ("bfloat16", "float16")),
     )
     for name in names.split()
@@ -50,6 +50,7 @@ PIVOTS: Final = "dovetail_pivots"
 PRODUCTS: Final = {"float32": "dovetail_products_f32", "float64": "dovetail_products_f64"}
 REDUCE: Final = "dovetail_reduce"
 REMAINDER: Final = "dovetail_remainder"
+SCATTER: Final = "dovetail_scatter"
 SEARCHSORTED: Final = "dovetail_searchsorted"
 SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
 """What there is for batches of small matrices, with a suffix for each dtype."""
@@ -92,6 +93,7 @@ _TARGETS: Final = (
     *PRODUCTS.values(),
     REDUCE,
     REMAINDER,
+    SCATTER,
     SEARCHSORTED,
     *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
     *SMALL_PRODUCTS.values(),

@@ -60,6 +60,20 @@ def erf(context: Any, x: Any) -> Any:
     return by_kernel(context, "erf", [x])
 
 
+@TABLE.rule("erf_inv_fast")
+def erf_inv_fast(context: Any, x: Any) -> Any:
+    """The inverse of the error function, of many numbers, if there is a kernel.
+
+    What is divided over devices each of them is to make for itself.
+    """
+    if context.avals_out[0].size < MANY or context.divides:
+        return NotImplemented
+    # What was computed for it is written over: fresh memory takes longer.
+    return by_kernel(
+        context, "erf_inv_fast", [x], aliases={0: 0} if hasattr(x.owner, "name") else {}
+    )
+
+
 @TABLE.rule("erfc")
 def erfc(context: Any, x: Any, *, accuracy: Any = None) -> Any:
     """One minus the error function, of many numbers."""

@@ -29,11 +29,11 @@ _BYTES: Final = frozenset({"bool", "int8", "uint8"})
 _NUMBERS: Final = WIDE_SUMS | {"float32", "float64"}
 #: What the kernel finds extremes of.
 ORDERED: Final = _BYTES | {"int32", "int64", "float32", "float64"}
-#: What each operation of the kernel takes; it adds bytes in wider integers.
+#: What each operation of the kernel takes; it adds bytes in wider integers, bfloat16 in float32.
 BY_KERNEL: Final = {
     MAXIMUM: ORDERED,
     MINIMUM: ORDERED,
-    SUM: _BYTES | _NUMBERS,
+    SUM: _BYTES | _NUMBERS | {"bfloat16"},
     PRODUCT: _NUMBERS,
     SUM_OF_NUMBERS: frozenset({"float32", "float64"}),
     COUNT_OF_NUMBERS: frozenset({"float32", "float64"}),
@@ -41,6 +41,7 @@ BY_KERNEL: Final = {
 #: Larger results of other operations are not written to memory, to be read by a kernel.
 WORTH_WRITING: Final = 2**22
 
+BFLOAT16: Final = dtypes.as_dtype("bfloat16")
 BOOL: Final = np.dtype(bool)
 FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 INT32: Final = np.dtype(np.int32)
@@ -56,8 +57,14 @@ def _is_stored(x: Any, aval: Any) -> bool:
     return size <= WORTH_WRITING or aval.dtype == BOOL or not hasattr(x.owner, "name")
 
 
-def _reduce_by_kernel(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -> Any:
-    """The extremes or sums along neighbouring axes; NotImplemented where nothing is gained."""
+def _reduce_by_kernel(
+    context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int, out: Any = None
+) -> Any:
+    """The extremes or sums along neighbouring axes; NotImplemented where nothing is gained.
+
+    Args:
+        out: the aval of the result, if it is not that of the primitive.
+    """
     if (
         aval.dtype.name not in BY_KERNEL[kind]
         or not axes
@@ -71,7 +78,7 @@ def _reduce_by_kernel(context: Any, x: Any, aval: Any, axes: tuple[int, ...], ki
         context,
         kernels.REDUCE,
         [x],
-        context.avals_out,
+        context.avals_out if out is None else [out],
         batch_dims=axes[0],
         operation=kind,
         count=len(axes),
@@ -243,6 +250,9 @@ def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any
         by_kernel = _reduce_by_kernel(context, narrow, of_bytes, axes, SUM)
         if by_kernel is not NotImplemented:
             return by_kernel
+    of_halves = _of_bfloat16(context, x, aval, axes) if out_sharding is None else NotImplemented
+    if of_halves is not NotImplemented:
+        return of_halves
     of_pairs = distances.by_kernel(context, x, aval, axes)
     if of_pairs is not NotImplemented:
         return of_pairs
@@ -253,6 +263,20 @@ def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any
     if by_columns is not NotImplemented or out_sharding is not None:
         return by_columns
     return _folded(context, x, aval, axes, SUM)
+
+
+def _of_bfloat16(context: Any, x: Any, aval: Any, axes: tuple[int, ...]) -> Any:
+    """The sum of bfloat16 in memory along the last dimensions, in float32."""
+    (out,) = context.avals_out
+    if aval.dtype == FLOATS[0] and getattr(x.owner, "name", "") == "stablehlo.convert":
+        (x,) = x.owner.operands
+    if str(x.type.element_type) != "bf16" or hasattr(x.owner, "name"):
+        return NotImplemented
+    if axes != tuple(range(aval.ndim - len(axes), aval.ndim)):
+        return NotImplemented
+    halves, single = aval.update(dtype=BFLOAT16), out.update(dtype=FLOATS[0], weak_type=False)
+    result = _reduce_by_kernel(context, x, halves, axes, SUM, single)
+    return result if result is NotImplemented else context.convert(result, single, out)
 
 
 def _of_differences(context: Any, x: Any, aval: Any, axes: tuple[int, ...]) -> Any:
