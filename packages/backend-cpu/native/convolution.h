@@ -27,6 +27,8 @@ namespace ffi = xla::ffi;
 
 // The memory that a thread copies the input to, in bytes.
 constexpr int64_t kCached = 256 << 10;
+// The memory of a small kernel, in bytes.
+constexpr int64_t kNear = 16 << 10;
 
 template <typename T>
 class Convolution {
@@ -181,6 +183,13 @@ class Convolution {
       }
     }
     const int64_t steps = merged ? across.taps * inputs : inputs;
+    const int64_t offsets = static_cast<int64_t>(a_offsets.size());
+    for (const Block& block : blocks) {
+      for (int64_t i = 0; i < offsets; ++i) b_offsets.push_back(i * steps * block.width * kL);
+    }
+    // All features of a position after each other, so that the result is written in the order of
+    // memory, where that costs nothing: the nearest cache keeps the kernel.
+    const bool near = padded * taps * inputs * int64_t(sizeof(T)) <= kNear;
     // Of the distances in depth only those of the taps are copied.
     const int64_t memory = direct_input ? 0 : depth.taps * high * wide * pitch;
     ForTasks<T>(pool_, tasks * splits, memory, [&](int64_t task, T* own) {
@@ -203,24 +212,23 @@ class Convolution {
              {1, down.reach(last - first), wide}, own + tap * high * wide * pitch, pitch);
       }
       alignas(64) T tile[MostRows(1) * 2 * kL];
-      std::vector<int64_t> b_at(a_offsets.size());
-      for (int64_t b = count * split / splits; b < count * (split + 1) / splits; ++b) {
-        const Block& block = blocks[b];
-        const int64_t pitch_b = block.width * kL;
-        for (size_t i = 0; i < b_at.size(); ++i) b_at[i] = int64_t(i) * steps * pitch_b;
-        const Sums sums{a_offsets.data(), b_at.data(), int64_t(b_at.size()), steps, 1, pitch_b};
-        const T* at = weights.get() + (group * padded + block.begin) * taps * inputs;
-        const int64_t parts = PartsFor(across.count, MostRowsOf<false>(block.width));
-        const bool direct = p_.y_output == 1 && block.lanes == pitch_b;
-        for (int64_t h = first; h < last; ++h) {
-          for (int64_t part = 0; part < parts; ++part) {
-            const int64_t from = across.count * part / parts;
-            const int64_t size = across.count * (part + 1) / parts - from;
-            const T* a =
-                input_at + (h - first) * down.step * to_lower + from * across.step * to_right;
+      const int64_t end = count * (split + 1) / splits;
+      for (int64_t begin = count * split / splits, next; begin < end; begin = next) {
+        next = near ? end : begin + 1;
+        const int64_t parts = PartsFor(across.count, MostRowsOf<false>(blocks[begin].width));
+        for (int64_t i = first * parts; i < last * parts; ++i) {
+          const int64_t h = i / parts, part = i % parts, from = across.count * part / parts;
+          const int64_t size = across.count * (part + 1) / parts - from;
+          const T* a = input_at + (h - first) * down.step * to_lower + from * across.step * to_right;
+          for (int64_t b = begin; b < next; ++b) {
+            const Block& block = blocks[b];
+            const int64_t pitch_b = block.width * kL;
+            const Sums sums{a_offsets.data(), b_offsets.data() + b * offsets, offsets, steps, 1,
+                            pitch_b};
+            const T* at = weights.get() + (group * padded + block.begin) * taps * inputs;
             T* y = y_at(group, n, d, h, from) + block.begin * p_.y_output;
             const auto multiply = TileOf<T, false>(size, block.width);
-            if (direct) {
+            if (p_.y_output == 1 && block.lanes == pitch_b) {
               multiply(sums, a, across.step * to_right, at, y, y_step(2), false);
             } else {
               multiply(sums, a, across.step * to_right, at, tile, pitch_b, false);

@@ -22,19 +22,27 @@ inline void TransformStep(const typename LanePlan<T>::Step& step, const std::com
   using C = Complexes<T>;
   const int64_t rest = kLast ? 1 : step.rest, done = step.done;
   const std::complex<T>* factors = roots + step.roots;
-  for (int64_t p = 0; p < rest; ++p, factors += R - 1) {
-    for (int64_t q = 0; q < done; ++q) {
-      C x[R];
+  const auto apply = [&](int64_t from, int64_t to, int64_t across,
+                         int64_t along) __attribute__((always_inline)) {
+    C x[R];
 #pragma GCC unroll 16
-      for (int k = 0; k < R; ++k) x[k] = load(q + done * (p + rest * k));
-      Butterfly<R>::Apply(x);
-      if constexpr (!kLast) {
+    for (int k = 0; k < R; ++k) x[k] = load(from + across * k);
+    Butterfly<R>::Apply(x);
+    if constexpr (!kLast) {
 #pragma GCC unroll 16
-        for (int k = 1; k < R; ++k) x[k] = x[k].Times(factors[k - 1].real(), factors[k - 1].imag());
-      }
-#pragma GCC unroll 16
-      for (int k = 0; k < R; ++k) store(q + done * (R * p + k), x[k]);
+      for (int k = 1; k < R; ++k) x[k] = x[k].Times(factors[k - 1].real(), factors[k - 1].imag());
     }
+#pragma GCC unroll 16
+    for (int k = 0; k < R; ++k) store(to + along * k, x[k]);
+  };
+  // The first step has other roots each time. A compiler that knew that `done` is one would keep x
+  // in memory, to copy it.
+  if (!kLast && done < 2) {
+    for (int64_t p = 0; p < rest; ++p, factors += R - 1) apply(p, R * p, rest, done);
+    return;
+  }
+  for (int64_t p = 0; p < rest; ++p, factors += R - 1) {
+    for (int64_t q = 0; q < done; ++q) apply(q + done * p, q + done * R * p, done * rest, done);
   }
 }
 

@@ -151,6 +151,23 @@ int64_t FirstFactor(int64_t n) {
   return best;
 }
 
+// The best length of a convolution with a chirp.
+template <typename T>
+int64_t LongerLength(int64_t n) {
+  int64_t best = 0;
+  double least = 0;
+  for (int64_t odd : {1, 3, 5, 9, 15}) {
+    int64_t m = odd;
+    while (m < 2 * n - 1) m *= 2;
+    const int64_t first = FirstFactor<T>(m);
+    if (first == 0) continue;
+    const double cost =
+        double(m / first) * CostInLanes(first) + double(first) * CostInLanes(m / first);
+    if (best == 0 || cost < least) best = m, least = cost;
+  }
+  return best;
+}
+
 // A transform of one length in memory.
 template <typename T>
 struct RowPlan {

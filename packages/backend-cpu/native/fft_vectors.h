@@ -232,19 +232,11 @@ template <typename T, typename Put>
 [[gnu::always_inline]] inline void LoadColumns(const T* from, int64_t step, int64_t rows,
                                                int64_t size, const Put& put) {
   constexpr int kCount = Lanes<T>::kCount, kHalf = kCount / 2, kPart = 16 / sizeof(T);
-#pragma GCC unroll 2
-  for (int half = 0; half < 2; ++half) {
-    const int64_t count = 2 * (size - half * kHalf);
-    typename Lanes<T>::Type x[kCount];
-    if (rows >= kCount && count >= kCount) {
+  using V = typename Lanes<T>::Type;
+  const auto turn = [&](int half, const auto& row) __attribute__((always_inline)) {
+    V x[kCount];
 #pragma GCC unroll 16
-      for (int k = 0; k < kCount; ++k) x[k] = Load<T>(from + k * step + half * kCount);
-    } else {
-      for (int k = 0; k < kCount; ++k) {
-        const bool none = k >= rows || count <= 0;
-        x[k] = none ? typename Lanes<T>::Type{} : Load<T>(from + k * step + half * kCount, count);
-      }
-    }
+    for (int k = 0; k < kCount; ++k) x[k] = row(k);
     TransposePairs<T>(x);
     TransposePairs<T>(x + kHalf);
 #pragma GCC unroll 8
@@ -254,6 +246,18 @@ template <typename T, typename Put>
       using Im = LaneMap<EverySecondOfParts<kCount, kPart, 1>, kCount>;
       put(half * kHalf + i, Complexes<T>{Picked<T>(a, b, Re()), Picked<T>(a, b, Im())});
     }
+  };
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const T* first = from + half * kCount;
+    const int64_t count = 2 * (size - half * kHalf);
+    if (rows >= kCount && count >= kCount) {
+      turn(half, [=](int k) { return Load<T>(first + k * step); });
+    } else {
+      turn(half, [=](int k) {
+        return k >= rows || count <= 0 ? V{} : Load<T>(first + k * step, count);
+      });
+    }
   }
 }
 
@@ -262,9 +266,7 @@ template <typename T, typename Get>
 [[gnu::always_inline]] inline void StoreColumns(T* to, int64_t step, int64_t rows, int64_t size,
                                                 const Get& get) {
   constexpr int kCount = Lanes<T>::kCount, kHalf = kCount / 2, kPart = 16 / sizeof(T);
-#pragma GCC unroll 2
-  for (int half = 0; half < 2; ++half) {
-    const int64_t count = 2 * (size - half * kHalf);
+  const auto turn = [&](int half, const auto& put) __attribute__((always_inline)) {
     typename Lanes<T>::Type x[kCount];
 #pragma GCC unroll 8
     for (int i = 0; i < kHalf; ++i) {
@@ -274,13 +276,19 @@ template <typename T, typename Get>
     }
     TransposePairs<T>(x);
     TransposePairs<T>(x + kHalf);
-    if (rows >= kCount && count >= kCount) {
 #pragma GCC unroll 16
-      for (int k = 0; k < kCount; ++k) Store<T>(to + k * step + half * kCount, x[k]);
+    for (int k = 0; k < kCount; ++k) put(k, x[k]);
+  };
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    T* first = to + half * kCount;
+    const int64_t count = 2 * (size - half * kHalf);
+    if (rows >= kCount && count >= kCount) {
+      turn(half, [=](int k, auto x) { Store<T>(first + k * step, x); });
     } else {
-      for (int k = 0; k < kCount && k < rows && count > 0; ++k) {
-        Store<T>(to + k * step + half * kCount, x[k], count);
-      }
+      turn(half, [=](int k, auto x) {
+        if (k < rows && count > 0) Store<T>(first + k * step, x, count);
+      });
     }
   }
 }
@@ -302,7 +310,7 @@ struct Butterfly;
 template <>
 struct Butterfly<2> {
   template <typename C>
-  static void Apply(C* x) {
+  [[gnu::always_inline]] static void Apply(C* x) {
     const C a = x[0], b = x[1];
     x[0] = a + b;
     x[1] = a - b;
@@ -312,9 +320,9 @@ struct Butterfly<2> {
 template <>
 struct Butterfly<4> {
   template <typename C>
-  static void Apply(C* x) { Apply(x[0], x[1], x[2], x[3]); }
+  [[gnu::always_inline]] static void Apply(C* x) { Apply(x[0], x[1], x[2], x[3]); }
   template <typename C>
-  static void Apply(C& x0, C& x1, C& x2, C& x3) {
+  [[gnu::always_inline]] static void Apply(C& x0, C& x1, C& x2, C& x3) {
     const C a = x0 + x2, b = x0 - x2, c = x1 + x3, d = (x1 - x3).Turned();
     x0 = a + c;
     x1 = b + d;
@@ -326,7 +334,7 @@ struct Butterfly<4> {
 template <>
 struct Butterfly<8> {
   template <typename C>
-  static void Apply(C* x) {
+  [[gnu::always_inline]] static void Apply(C* x) {
     using T = std::remove_cv_t<std::remove_reference_t<decltype(x->re[0])>>;
     constexpr T kHalf = T(0.707106781186547524400844362104849039);
     Butterfly<4>::Apply(x[0], x[2], x[4], x[6]);
@@ -348,7 +356,7 @@ struct Butterfly<8> {
 template <>
 struct Butterfly<16> {
   template <typename C>
-  static void Apply(C* x) {
+  [[gnu::always_inline]] static void Apply(C* x) {
     using T = std::remove_cv_t<std::remove_reference_t<decltype(x->re[0])>>;
     constexpr T kHalf = T(0.707106781186547524400844362104849039);
     constexpr T kC = T(0.923879532511286756128183189396788287);  // cos(pi / 8)
@@ -396,7 +404,7 @@ struct Butterfly {
   };
 
   template <typename C>
-  static void Apply(C* x) {
+  [[gnu::always_inline]] static void Apply(C* x) {
     using T = std::remove_cv_t<std::remove_reference_t<decltype(x->re[0])>>;
     constexpr Table kTable;
     C sums[kPairs], differences[kPairs];

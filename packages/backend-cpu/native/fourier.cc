@@ -15,6 +15,7 @@
 #include "fft_lanes.h"
 #include "fft_plan.h"
 #include "fft_vectors.h"
+#include "host_functions.h"
 #include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
@@ -32,21 +33,6 @@ constexpr int64_t kLongestSideBySide = 4096;
 constexpr int64_t kLongestWithSpareLanes = 128;
 // The longest transforms of columns that are made where they are.
 constexpr int64_t kLongestColumn = 4096;
-
-template <typename T>
-int64_t LongerLength(int64_t n) {
-  int64_t best = 0;
-  double least = 0;
-  for (int64_t odd : {1, 3, 5, 9, 15}) {
-    int64_t m = odd;
-    while (m < 2 * n - 1) m *= 2;
-    const int64_t first = FirstFactor<T>(m);
-    if (first == 0) continue;
-    const double cost = double(m / first) * CostInLanes(first) + double(first) * CostInLanes(m / first);
-    if (best == 0 || cost < least) best = m, least = cost;
-  }
-  return best;
-}
 
 template <typename T>
 std::shared_ptr<const RowPlan<T>> PlanOf(int64_t n);
@@ -741,6 +727,27 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
   columns(to, to);
 }
 
+// Small arrays in the memory of the host. Numbers: the kind, signals, dimensions of each and their
+// lengths.
+template <typename T>
+void TransformOnHost(const void* const* operands, const ptrdiff_t* numbers, void* result,
+                     ptrdiff_t) {
+  const FlushDenormals flush;
+  int64_t lengths[3];
+  std::copy_n(numbers + 3, numbers[2], lengths);
+  Uninterrupted([&] {
+    Transform<T>(nullptr, static_cast<Kind>(numbers[0]), static_cast<const T*>(operands[0]),
+                 static_cast<T*>(result), numbers[1], lengths, numbers[2], 1);
+  });
+}
+
+const HostEntry kHostEntries[] = {
+    {"fft", "float32", TransformOnHost<float>, kSome},
+    {"fft", "complex64", TransformOnHost<float>, kSome},
+    {"fft", "float64", TransformOnHost<double>, kSome},
+    {"fft", "complex128", TransformOnHost<double>, kSome},
+};
+
 // Along `rank` dimensions, which `inner_dimensions` others follow.
 ffi::Error Fourier(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
                    int64_t kind, int64_t rank, int64_t inner_dimensions) {
@@ -765,6 +772,12 @@ ffi::Error Fourier(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
 }
 
 }  // namespace
+
+const HostEntry* FourierFunctions(size_t* count) {
+  *count = sizeof(kHostEntries) / sizeof(kHostEntries[0]);
+  return kHostEntries;
+}
+
 }  // namespace dovetail
 
 // Nothing else is seen from outside.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -252,8 +253,12 @@ void Convert(const void* const* operands, const ptrdiff_t* numbers, void* result
       return ConvertTo<From, uint32_t>(operands, result, count);
     case 4:
       return ConvertTo<From, double>(operands, result, count);
-    default:
+    case 5:
       return ConvertTo<From, int64_t>(operands, result, count);
+    case 6:
+      return ConvertTo<From, std::complex<float>>(operands, result, count);
+    default:
+      return ConvertTo<From, std::complex<double>>(operands, result, count);
   }
 }
 

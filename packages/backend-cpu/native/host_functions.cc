@@ -367,8 +367,8 @@ extern "C" const void* dovetail_host_functions(size_t* count) {
                                              std::end(dovetail::kEntries));
     for (const auto functions :
          {dovetail::ArrayFunctions, dovetail::CircularFunctions, dovetail::ExponentialFunctions,
-          dovetail::MoveFunctions, dovetail::RandomFunctions, dovetail::SearchFunctions,
-          dovetail::SortFunctions}) {
+          dovetail::FourierFunctions, dovetail::MoveFunctions, dovetail::RandomFunctions,
+          dovetail::SearchFunctions, dovetail::SortFunctions}) {
       size_t more;
       const dovetail::HostEntry* others = functions(&more);
       entries.insert(entries.end(), others, others + more);

@@ -61,6 +61,7 @@ const HostEntry* ExponentialFunctions(size_t* count);
 // Those of whole arrays, which get other numbers than steps: see `host_functions.py`. The dtype "*"
 // stands for any.
 const HostEntry* ArrayFunctions(size_t* count);
+const HostEntry* FourierFunctions(size_t* count);
 const HostEntry* MoveFunctions(size_t* count);
 const HostEntry* RandomFunctions(size_t* count);
 const HostEntry* SearchFunctions(size_t* count);

@@ -12,6 +12,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail_cpu.kernel_library import library
 
 pytestmark = [
@@ -132,6 +133,24 @@ def test_transformations(axis: int) -> None:
     agree(batched, np.fft.fft2(wide(x), axes=along), "float32", axis)
     energy = dt.grad(lambda x: jnp.sum(jnp.abs(jnp.fft.fft(x, axis=axis)) ** 2))(x)
     agree(energy, 2 * x.shape[axis] * np.conj(wide(x)), "float32", axis)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_arrays_need_no_program(kind: str, dtype: str) -> None:
+    """Those of lengths that the kernel is made for; of real numbers "fft" converts them first."""
+    cases = (((64,), 1), ((1009,), 1), ((3, 10), 1), ((2, 5, 12), 2), ((4, 3, 8), 3))
+    with dt.enable_x64(True):
+        for shape, rank in cases:
+            name, axes = f"{kind}n", tuple(range(len(shape) - rank, len(shape)))
+            x = signal(kind, shape, len(shape) - 1, dtype)
+            sizes = tuple(shape[axis] for axis in axes)
+            got = getattr(jnp.fft, name)(jnp.asarray(x), sizes, axes)
+            assert held_value(got) is not None, (shape, "a program was run")
+            agree(got, getattr(np.fft, name)(wide(x), sizes, axes), dtype, shape)
+        for length in (0, 131, 2**15):
+            assert held_value(lax.fft(jnp.ones((2, length), dtype), "rfft", (length,))) is None
+        assert held_value(jnp.fft.fft(jnp.ones(8, dtype))) is not None
 
 
 def test_a_row_does_not_touch_others() -> None:

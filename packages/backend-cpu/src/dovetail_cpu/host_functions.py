@@ -14,7 +14,10 @@ from dovetail_cpu import host_moves, kernel_library
 _MOST_PRODUCTS: Final = 2**16
 _MOST_IN_TILES: Final = 2**18
 #: Those of conversions, in the order of `native/host_arrays.cc`.
-_DTYPES: Final = ("float32", "int32", "bool", "uint32", "float64", "int64")
+_DTYPES: Final = (
+    *("float32", "int32", "bool", "uint32", "float64", "int64"),
+    *("complex64", "complex128"),
+)
 
 _Numbers = Callable[[Mapping[str, Any], Sequence[Any], Any], Sequence[int] | None]
 
@@ -56,6 +59,15 @@ def _position(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> A
 def _cumulative(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
     sizes = _around(operands[0].shape, (params["axis"],))
     return sizes and (*sizes, int(params["reverse"]))
+
+
+def _transform(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    from dovetail_cpu.lowerings.fourier import is_fast  # deferred: few calls need it
+
+    lengths, kind = params["fft_lengths"], int(params["fft_type"])
+    if not lengths or 0 in out.shape or 0 in operands[0].shape or not all(map(is_fast, lengths)):
+        return None
+    return kind, math.prod(out.shape[: -len(lengths)]), len(lengths), *lengths
 
 
 def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
@@ -212,6 +224,7 @@ _NUMBERS: Final[Mapping[str, _Numbers]] = {
     "cumprod": _cumulative,
     "cumsum": _cumulative,
     "dot_general": _product,
+    "fft": _transform,
     "gather": _rows,
     "integer_pow": _power,
     "random_bits": _bits,

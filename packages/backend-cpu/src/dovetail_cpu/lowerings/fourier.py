@@ -41,7 +41,7 @@ def fft(context: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) ->
     kind = fft_type.name
     if not fft_lengths or not aval.size or not out.size:
         return NotImplemented
-    if kernels.usable(context) and all(map(_is_fast, fft_lengths)):
+    if kernels.usable(context) and all(map(is_fast, fft_lengths)):
         return _by_kernel(context, x, aval, out, int(fft_type), fft_lengths)
     if kind not in ("RFFT", "IRFFT") or len(fft_lengths) != 1:
         return _transformed(context, x, out, kind, fft_lengths)
@@ -94,7 +94,7 @@ def _is_smooth(length: int) -> bool:
     return length == 1
 
 
-def _is_fast(length: int) -> bool:
+def is_fast(length: int) -> bool:
     """Whether the kernel is made for a length, and faster and as exact as XLA's transform."""
     return length <= LONGEST_FAST and (length >= SHORTEST_CONVOLUTION or _is_smooth(length))
 
