@@ -27,7 +27,7 @@ ACCUMULATED = ("int8", "uint16", "int32", "uint32", "uint64", "bfloat16", "float
 SUMMED = ("int32", "uint32", "int64", "uint64", "float32", "float64")
 SHAPES = ((70_001,), (13, 23, 47))
 """On several threads; rows that are no whole vectors, and dimensions in the middle."""
-COLUMNS = ((30_001, 3), (2, 5003, 11), (40, 5000), (520, 9))
+COLUMNS = ((30_001, 3), (2, 5003, 11), (40, 5000), (520, 9), (600, 45))
 """Few columns, of which several steps lie side by side; more columns than do; short rows."""
 
 
