@@ -560,8 +560,8 @@ def test_derivatives_of_pairs(name: str) -> None:
 def test_derivatives_at_edges() -> None:
     assert float(dt.grad(jnp.logaddexp)(2.0, 2.0)) == 0.5
     assert float(dt.grad(dt.grad(jnp.logaddexp))(2.0, 2.0)) == pytest.approx(0.25)
-    assert float(dt.grad(jnp.logaddexp)(1.0, -np.inf)) == 1.0
-    assert float(dt.grad(jnp.logaddexp, 1)(1.0, -np.inf)) == 0.0
+    assert [float(s) for s in dt.grad(jnp.logaddexp, (0, 1))(1.0, -np.inf)] == [1.0, 0.0]
+    assert sum(float(s) for s in dt.grad(jnp.logaddexp, (0, 1))(-np.inf, -np.inf)) == 1.0
     assert float(dt.grad(jnp.hypot)(0.0, 0.0)) == 0.0
     assert float(dt.grad(dt.grad(jnp.hypot))(3.0, 3.0)) == pytest.approx(0.5**1.5 / 3)
     assert float(dt.grad(jnp.hypot)(np.inf, 1.0)) == 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -26,7 +27,7 @@ ACCUMULATED = ("int8", "uint16", "int32", "uint32", "uint64", "bfloat16", "float
 SUMMED = ("int32", "uint32", "int64", "uint64", "float32", "float64")
 SHAPES = ((70_001,), (13, 23, 47))
 """On several threads; rows that are no whole vectors, and dimensions in the middle."""
-COLUMNS = ((30_001, 3), (2, 5003, 11), (40, 5000), (520, 9))
+COLUMNS = ((30_001, 3), (2, 5003, 11), (40, 5000), (520, 9), (600, 45))
 """Few columns, of which several steps lie side by side; more columns than do; short rows."""
 
 
@@ -298,6 +299,49 @@ def test_cumulative_operations(name: str) -> None:
                         else:
                             np.testing.assert_array_equal(one, result)
         assert "dovetail_cumulative" in native.lower(np.zeros(5000, dtype)).as_text()
+
+
+@pytest.mark.parametrize("name", ["int32", "float32", "float64", "complex64"])
+def test_cumulative_operations_without_kernel(name: str) -> None:
+    """Rows that are divided into blocks."""
+    dtype = dtype_of(name)
+    wide = np.dtype({"int32": np.int32, "complex64": np.complex128}.get(name, np.float64))
+    near = 0 if name == "int32" else 40 * float(ml_dtypes.finfo(dtype).eps)
+    functions: list[tuple[Any, Any]] = [(lax.cumsum, np.add)]
+    if name != "complex64":
+        functions.append((lax.cummax, np.maximum))
+
+    def program(x: dt.Array) -> list[dt.Array]:
+        directions = (False, True)
+        return [f(x, axis=x.ndim - 1, reverse=r) for f, _ in functions for r in directions]
+
+    with dt.enable_x64(True), dt.cpu_kernels(False):
+        for shape in ((9001,), (3, 3000), (2, 16385)):
+            x = (1 + np.arange(np.prod(shape)).reshape(shape) % 7 / 8).astype(dtype)
+            x[..., 0] = x[..., -1] = 3
+            native = dt.jit(program)
+            text = native.lower(x).as_text()
+            assert "stablehlo.while" in text
+            assert "custom_call" not in text
+            found = iter(native(x))
+            for _, function in functions:
+                for reverse in (False, True):
+                    turned = np.flip(x, -1) if reverse else x
+                    result = function.accumulate(turned.astype(wide), -1)
+                    result = np.flip(result, -1) if reverse else result
+                    np.testing.assert_allclose(np.asarray(next(found)).astype(wide), result, near)
+
+
+def test_recurrence_without_kernel() -> None:
+    bounds: list[tuple[Any, float]] = [(np.float32, 1e-4), (np.float64, 1e-11)]
+    with dt.enable_x64(True), dt.cpu_kernels(False):
+        for dtype, near in bounds:
+            x = (1 + np.sin(np.arange(20001)) / 100).astype(dtype)
+            weights = np.cos(np.arange(20001)).astype(dtype)
+            slopes = dt.jit(dt.grad(lambda x, w=weights: (lax.cumprod(x) * w).sum()))(x)
+            products = np.cumprod(x.astype(np.longdouble)) * weights
+            exact = np.cumsum(products[::-1])[::-1] / x
+            np.testing.assert_allclose(slopes, exact.astype(np.float64), near, near)
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])

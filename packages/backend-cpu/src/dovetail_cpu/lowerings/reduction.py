@@ -9,9 +9,16 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
-from dovetail_cpu import kernels
+from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings import differences, distances
-from dovetail_cpu.lowerings.worth import FEW_STEPS, MANY_ROWS, are_short, suits_kernel
+from dovetail_cpu.lowerings.worth import (
+    FEW,
+    FEW_OF_EXTREMES,
+    FEW_STEPS,
+    MANY_ROWS,
+    are_short,
+    suits_kernel,
+)
 
 TABLE: Final = LoweringTable()
 
@@ -65,13 +72,15 @@ def _reduce_by_kernel(
     Args:
         out: the aval of the result, if it is not that of the primitive.
     """
+    rows = axes and axes[-1] == aval.ndim - 1 and aval.dtype.name not in _BYTES
+    compared = rows and kind in (MAXIMUM, MINIMUM) and not kernel_library.has_long_vectors()
     if (
         aval.dtype.name not in BY_KERNEL[kind]
         or not axes
         or tuple(axes) != tuple(range(axes[0], axes[-1] + 1))
         or not suits_kernel(context, aval)
         or not _is_stored(x, aval)
-        or are_short(aval, axes[0])
+        or are_short(aval, axes[0], FEW_OF_EXTREMES if compared else FEW)
     ):
         return NotImplemented
     (result,) = kernels.call(

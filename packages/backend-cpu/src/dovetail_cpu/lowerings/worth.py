@@ -15,6 +15,8 @@ WORTH_A_KERNEL_IN_A_LOOP: Final = 32768
 MANY_ROWS: Final = 512
 #: Parts with fewer elements than this XLA reduces faster, if they are many.
 FEW: Final = 128
+#: Likewise extremes of rows, where vectors of kernels are no longer than XLA's.
+FEW_OF_EXTREMES: Final = 32
 #: Likewise sums of fewer elements than this that do not lie side by side.
 FEW_STEPS: Final = 32
 
@@ -29,6 +31,6 @@ def suits_kernel(context: Any, aval: Any, least: int = WORTH_A_KERNEL) -> bool:
     return bool(aval.size >= (least if context.runs_once() else WORTH_A_KERNEL_IN_A_LOOP))
 
 
-def are_short(aval: Any, first: int) -> bool:
+def are_short(aval: Any, first: int, few: int = FEW) -> bool:
     """Whether there are many parts of few elements each, from the dimension `first` on."""
-    return bool(prod(aval.shape[first:]) < FEW and prod(aval.shape[:first]) >= MANY_ROWS)
+    return bool(prod(aval.shape[first:]) < few and prod(aval.shape[:first]) >= MANY_ROWS)

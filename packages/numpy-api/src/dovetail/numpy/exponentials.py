@@ -217,15 +217,13 @@ def _log_of_sum(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) of two real operands."""
     zero = literal(0, x.dtype, weak_of(x))
     difference = lax.sub(x, y)
-    # If both are infinite and equal, the difference is nan; the sum is the result, and its gradient
-    # does not pass through the difference.
-    special = lax.bitwise_and(lax.eq(x, y), lax.ne(difference, difference))
-    difference = pick(special, zero, difference)
+    # It is nan if both are infinite and equal.
+    same = lax.bitwise_and(lax.eq(x, y), lax.ne(difference, difference))
+    difference = pick(same, zero, difference)
     # Using only the sign of the difference keeps derivatives at x = y right to every order.
     larger = pick(lax.ge(difference, zero), x, y)
     magnitude = pick(lax.ge(difference, zero), difference, lax.neg(difference))
-    result = lax.add(larger, lax.log1p(lax.exp(lax.neg(magnitude))))
-    return pick(special, lax.add(x, y), result)
+    return lax.add(larger, lax.log1p(lax.exp(lax.neg(magnitude))))
 
 
 def _complex_logaddexp(x: Any, y: Any) -> Any:
