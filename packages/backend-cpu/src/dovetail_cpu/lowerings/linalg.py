@@ -35,8 +35,8 @@ _SMALL: Final = 64
 _SMALL_ROOT: Final = 256
 
 
-# Matrices whose QR and LU factorisations are faster by blocks of a kernel than by LAPACK, with AVX2: the
-# least columns, the most multiplications, and the most rows of the least columns.
+# Matrices whose QR and LU factorisations are faster by blocks of a kernel than by LAPACK, with
+# AVX2: the least columns, the most multiplications, and the most rows of the least columns.
 _PANEL: Final = 16
 _TOO_MUCH: Final = 1 << 30
 _MOST_ROWS_OF_PANEL: Final = 2048
