@@ -56,12 +56,13 @@ class Multiplication {
 
   // Some columns, and some steps of the sums.
   void Block(int64_t k, int64_t steps, int64_t first, int64_t columns) {
+    const bool add = k > 0 || p_.into != Into::kNothing;
     const int64_t full = columns / kColumns, rest = columns % kColumns;
     const int64_t tiles = PartsOfAtMost(p_.rows, kMostRows);
     const T* b = p_.b + k * p_.b_step + first * p_.b_column;
     // What is read a few times, or lies close together, need not be copied.
-    const bool as_it_lies =
-        p_.b_column == 1 && (tiles <= 5 || p_.b_step * int64_t{sizeof(T)} <= 512);
+    const bool as_it_lies = p_.b_column == 1 && p_.into != Into::kSubtract &&
+                            (tiles <= 5 || p_.b_step * int64_t{sizeof(T)} <= 512);
     const int64_t begin = as_it_lies ? full : 0, width = rest <= kLanes<T> ? kLanes<T> : kColumns;
     for (int64_t i = begin; i * kColumns < columns; ++i) {
       const int64_t count = std::min(kColumns, columns - i * kColumns);
@@ -84,12 +85,12 @@ class Multiplication {
         const auto multiply = TileOf<T, false>(rows, width / kLanes<T>);
         // What is written beyond a row is the start of the next one, and is written
         // again, if the block has all columns.
-        if (k == 0 && p_.y_row == columns && tile + 1 < tiles) {
+        if (!add && p_.y_row == columns && tile + 1 < tiles) {
           multiply(sums, a, a_row, last, y + full * kColumns, p_.y_row, false);
         } else {
           alignas(64) T tile_of_y[kMostRows * kColumns];
           multiply(sums, a, a_row, last, tile_of_y, width, false);
-          Put(tile_of_y, width, rows, rest, y + full * kColumns, k > 0);
+          Put(tile_of_y, width, rows, rest, y + full * kColumns, add);
         }
       }
       const int64_t b_step = as_it_lies ? p_.b_step : kColumns;
@@ -97,7 +98,7 @@ class Multiplication {
       const auto multiply = TileOf<T, false>(rows, 2);
       for (int64_t j = 0; j < full; ++j) {
         const T* panel = as_it_lies ? b + j * kColumns : panels_ + j * kColumns * steps;
-        multiply(sums, a, a_row, panel, y + j * kColumns, p_.y_row, k > 0);
+        multiply(sums, a, a_row, panel, y + j * kColumns, p_.y_row, add);
       }
     }
   }
@@ -134,6 +135,12 @@ class Multiplication {
 
   // Columns of the right matrix, with zeros beside them up to a width.
   void Pack(const T* b, int64_t steps, int64_t columns, int64_t width, T* to) const {
+    Copy(b, steps, columns, width, to);
+    if (p_.into != Into::kSubtract) return;
+    for (int64_t i = 0; i < steps * width; ++i) to[i] = -to[i];
+  }
+
+  void Copy(const T* b, int64_t steps, int64_t columns, int64_t width, T* to) const {
     if (p_.b_step == 1 && p_.b_column != 1) {
       if (columns < width) std::memset(to, 0, steps * width * sizeof(T));
       return Transpose(b, p_.b_column, columns, steps, to, width);
@@ -172,6 +179,14 @@ namespace {
 
 // Products of numbers for which another thread is worth its while.
 constexpr int64_t kProductsPerThread = 1 << 18;
+
+// The memory that makes a product fastest.
+template <typename T>
+int64_t MemoryFor(int64_t columns, int64_t summed) {
+  const int64_t across = PartsOfAtMost(columns, kProductColumns<T>) * kProductColumns<T>;
+  return std::min(kMostProductMemory<T>,
+                  std::max(kProductMemory<T>, kMostOfRows / int64_t{sizeof(T)} + across * summed));
+}
 
 // Memory of this thread, which it keeps: mapping it anew would take longer than small products.
 template <typename T>
@@ -214,9 +229,7 @@ ffi::Error MatrixProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffe
   }
   const int64_t parts = column_parts * row_parts;
   const int64_t tasks = threads == 1 ? 1 : std::min(wanted, count * parts);
-  const int64_t panels = PartsOfAtMost(columns, kColumns) * kColumns * summed;
-  const int64_t size = std::min(kMostProductMemory<T>,
-                                std::max(kProductMemory<T>, kMostOfRows / int64_t{sizeof(T)} + panels));
+  const int64_t size = MemoryFor<T>(columns, summed);
   const T *a = x.typed_data(), *b = w.typed_data();
   ParallelFor(pool, tasks, [&](int64_t task) {
     T* const memory = OwnMemory<T>(size);
@@ -253,6 +266,16 @@ ffi::Error MatrixProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffe
 }
 
 }  // namespace
+
+template <typename T>
+void MultiplyMatrices(const MatrixProduct<T>& product) {
+  const int64_t size = MemoryFor<T>(product.columns, product.summed);
+  MultiplyMatrices(product, OwnMemory<T>(size), size);
+}
+
+template void MultiplyMatrices(const MatrixProduct<float>&);
+template void MultiplyMatrices(const MatrixProduct<double>&);
+
 }  // namespace dovetail
 
 // Nothing else is seen from outside.

@@ -9,7 +9,9 @@
 
 namespace dovetail {
 
-// y[i * y_row + j] = sum over k of a[i * a_row + k * a_step] * b[k * b_step + j * b_column].
+// y[i * y_row + j] = sum over k of a[i * a_row + k * a_step] * b[k * b_step + j * b_column]. It is
+// added to what is there, or subtracted, if asked for.
+enum class Into { kNothing, kAdd, kSubtract };
 template <typename T>
 struct MatrixProduct {
   const T* a;
@@ -17,6 +19,7 @@ struct MatrixProduct {
   T* y;
   int64_t rows, columns, summed;
   int64_t a_row, a_step, b_step, b_column, y_row;
+  Into into = Into::kNothing;
 };
 
 // Tiles are two vectors wide.
@@ -31,6 +34,10 @@ constexpr int64_t kProductMemory = 49152 / int64_t{sizeof(T)};
 // of it, up to kMostProductMemory, makes large products faster.
 template <typename T>
 void MultiplyMatrices(const MatrixProduct<T>& product, T* memory, int64_t size);
+
+// The same with memory of this thread's own.
+template <typename T>
+void MultiplyMatrices(const MatrixProduct<T>& product);
 
 template <typename T>
 constexpr int64_t kMostProductMemory = (int64_t{320} << 10) / int64_t{sizeof(T)};

@@ -11,6 +11,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail.extend.matrices import geqrf_p
 from dovetail_cpu.kernel_library import library
 
 pytestmark = pytest.mark.skipif(
@@ -19,6 +20,9 @@ pytestmark = pytest.mark.skipif(
 
 DTYPES = ("float32", "float64")
 SHAPES = [(1, 1), (2, 40, 3, 5), (3, 5, 3), (17, 31), (2, 40, 33, 8), (3, 64, 64), (1, 7), (7, 1)]
+
+# Columns and rows around those of a panel and of a block of reflections.
+BLOCKED = [(16, 16), (17, 16), (2, 49, 49), (130, 97), (40, 33, 20), (20, 300), (300, 65)]
 
 by_dtype = pytest.mark.parametrize("dtype", DTYPES)
 by_shape = pytest.mark.parametrize("shape", SHAPES)
@@ -47,7 +51,7 @@ def close(found: Any, expected: Any, dtype: str, scale: float = 1.0) -> None:
 
 
 @by_dtype
-@pytest.mark.parametrize("shape", [*SHAPES, (2, 3, 100, 70), (65, 90)])
+@pytest.mark.parametrize("shape", [*SHAPES, *BLOCKED, (2, 3, 100, 70), (65, 90), (20, 200, 40)])
 def test_lu(dtype: str, shape: tuple[int, ...]) -> None:
     x = drawn(dtype, *shape)
     (packed, pivots, order), (_, others, orders) = both(lax.linalg.lu, x)
@@ -60,7 +64,7 @@ def test_lu(dtype: str, shape: tuple[int, ...]) -> None:
 
 
 @by_dtype
-@by_shape
+@pytest.mark.parametrize("shape", [*SHAPES, *BLOCKED])
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 def test_qr(dtype: str, shape: tuple[int, ...], mode: str) -> None:
     x = drawn(dtype, *shape)
@@ -76,6 +80,22 @@ def test_qr(dtype: str, shape: tuple[int, ...], mode: str) -> None:
     )
     assert q.shape == q_of_lapack.shape
     assert not np.tril(r, -1).any()
+
+
+@by_dtype
+@pytest.mark.parametrize("shape", BLOCKED)
+@pytest.mark.parametrize("columns", [1, 5, 70])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_reflections(dtype: str, shape: tuple[int, ...], columns: int, transpose: bool) -> None:
+    a, c = drawn(dtype, *shape), drawn(dtype, *shape[:-1], columns)
+
+    def reflected(a: Any, c: Any) -> Any:
+        packed, taus = geqrf_p.bind(a)
+        packed = packed[..., : shape[-2]]
+        return lax.linalg.ormqr(packed, taus, c, transpose=transpose), packed, taus
+
+    for found, expected in zip(*both(reflected, a, c), strict=True):
+        close(found, expected, dtype, 5)
 
 
 @by_dtype
@@ -155,9 +175,10 @@ def test_triangular_solve_leaves_the_other_triangle(dtype: str, size: int) -> No
 
 
 @by_dtype
-def test_what_has_no_inverse(dtype: str) -> None:
-    x = np.zeros((3, 4, 4), dtype)
-    x[1] = np.eye(4)
+@pytest.mark.parametrize("size", [4, 40])
+def test_what_has_no_inverse(dtype: str, size: int) -> None:
+    x = np.zeros((3, size, size), dtype)
+    x[1] = np.eye(size)
     (packed, pivots, _), of_lapack = both(lax.linalg.lu, x)
     np.testing.assert_array_equal(packed, of_lapack[0])
     np.testing.assert_array_equal(pivots, of_lapack[1])
@@ -171,9 +192,21 @@ def test_what_has_no_inverse(dtype: str) -> None:
 @by_dtype
 def test_very_large_and_very_small_numbers(dtype: str) -> None:
     for scale in (np.finfo(dtype).max / 100, np.finfo(dtype).tiny * np.finfo(dtype).eps ** -1.2):
-        x = (drawn(dtype, 2, 6, 6) * scale).astype(dtype)
-        (q, r), _ = both(jnp.linalg.qr, x)
-        close(q @ (r / scale), x / np.asarray(scale, dtype), dtype)
+        for shape in ((2, 6, 6), (90, 60)):
+            x = (drawn(dtype, *shape) * scale).astype(dtype)
+            (q, r), _ = both(jnp.linalg.qr, x)
+            close(q @ (r / scale), x / np.asarray(scale, dtype), dtype)
+
+
+@by_dtype
+def test_columns_of_zeros_and_of_far_apart_sizes(dtype: str) -> None:
+    x = drawn(dtype, 60, 40)
+    x[:, 3] = 0
+    x[:, 7] *= np.finfo(dtype).tiny * 1e5
+    x[20:, 20:] = 0
+    (q, r), _ = both(jnp.linalg.qr, x)
+    close(q @ r, x, dtype)
+    close(q.T @ q, np.eye(40, dtype=dtype), dtype)
 
 
 @by_dtype

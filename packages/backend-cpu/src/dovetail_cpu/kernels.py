@@ -54,6 +54,8 @@ SCATTER: Final = "dovetail_scatter"
 SEARCHSORTED: Final = "dovetail_searchsorted"
 SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
 """What there is for batches of small matrices, with a suffix for each dtype."""
+LARGE_MATRICES: Final = ("large_lu", "large_qr", "large_reflections", "reflect")
+"""The same for larger ones."""
 SMALL_PRODUCTS: Final = {
     "float32": "dovetail_small_products_f32",
     "float64": "dovetail_small_products_f64",
@@ -74,6 +76,7 @@ VECTOR_PRODUCT: Final = {
     "float64": "dovetail_vector_product_f64",
 }
 
+_MATRICES: Final = (*SMALL_MATRICES, *LARGE_MATRICES)
 _TARGETS: Final = (
     COMPLEX_FROM_PRODUCTS,
     COMPLEX_PARTS,
@@ -95,7 +98,7 @@ _TARGETS: Final = (
     REMAINDER,
     SCATTER,
     SEARCHSORTED,
-    *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
+    *(f"dovetail_{name}_{suffix}" for name in _MATRICES for suffix in ("f32", "f64")),
     *SMALL_PRODUCTS.values(),
     SOFTMAX,
     SORT,

@@ -35,11 +35,32 @@ _SMALL: Final = 64
 _SMALL_ROOT: Final = 256
 
 
+# Matrices whose QR and LU factorisations are faster by blocks of a kernel than by LAPACK, with
+# AVX2: the least columns, the most multiplications, and the most rows of the least columns.
+_PANEL: Final = 16
+_TOO_MUCH: Final = 1 << 30
+_MOST_ROWS_OF_PANEL: Final = 2048
+
+
 def _kernel(context: Any, name: str, matrix: Any, most: float = _SMALL) -> str:
     """The kernel for matrices of up to `most` rows and columns; empty where LAPACK is better."""
     if matrix.dtype.name not in _SUFFIXES or max(matrix.shape[-2:]) > most:
         return ""
     return f"dovetail_{name}_{_SUFFIXES[matrix.dtype.name]}" if kernels.usable(context) else ""
+
+
+def _large_kernel(context: Any, name: str, matrix: Any) -> str:
+    """The kernel for larger matrices; empty where others are better."""
+    rows, columns = matrix.shape[-2:]
+    least = min(rows, columns)
+    if (
+        kernel_library.has_long_vectors()
+        or least < _PANEL
+        or rows * columns * least > _TOO_MUCH
+        or (least == _PANEL and rows > _MOST_ROWS_OF_PANEL)
+    ):
+        return ""
+    return _kernel(context, name, matrix, inf)
 
 
 @TABLE.rule("triangular_solve")
@@ -123,7 +144,9 @@ def lu(context: Any, x: Any) -> Any:
     out, pivots, permutation = context.avals_out
     if not out.size:
         return NotImplemented
-    target = _kernel(context, "lu", out)
+    rows, columns = out.shape[-2:]
+    large = _large_kernel(context, "large_lu", out) if rows <= 8 * columns else ""
+    target = large or _kernel(context, "lu", out)
     if target:
         return kernels.call(context, target, [x], context.avals_out, out.ndim - 2)
     info = report_of(out)
@@ -141,7 +164,7 @@ def geqrf(context: Any, a: Any) -> Any:
     if not context.avals_in[0].size:
         return NotImplemented
     (matrix,) = context.avals_in
-    target = _kernel(context, "qr", matrix)
+    target = _large_kernel(context, "large_qr", matrix) or _kernel(context, "qr", matrix)
     if target:
         return kernels.call(context, target, [a], context.avals_out, matrix.ndim - 2)
     return factorize(context, "geqrf", [a], context.avals_out, matrix, aliases={0: 0})
@@ -166,7 +189,9 @@ def householder_product(context: Any, a: Any, taus: Any) -> Any:
     (out,) = context.avals_out
     if not out.size or not context.avals_in[1].size:
         return NotImplemented
-    target = _kernel(context, "reflections", out)
+    target = _large_kernel(context, "large_reflections", out) or _kernel(
+        context, "reflections", out
+    )
     if target:
         return kernels.call(context, target, [a, taus], [out], out.ndim - 2)
     routine = "ungqr" if out.dtype.kind == "c" else "orgqr"
@@ -179,6 +204,11 @@ def ormqr(context: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: boo
     (out,) = context.avals_out
     if not out.size or not context.avals_in[1].size:
         return NotImplemented
+    target = _large_kernel(context, "reflect", context.avals_in[0]) if left else ""
+    if target:
+        return kernels.call(
+            context, target, [a, taus, c], [out], out.ndim - 2, transposed=int(transpose)
+        )[0]
     routine = "unmqr" if out.dtype.kind == "c" else "ormqr"
     return factorize(
         context, routine, [a, taus, c], [out], out, aliases={2: 0}, left=left, transpose=transpose

@@ -307,10 +307,17 @@ def _fitted(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
     if rows < size or not size:
         u, s, vh = lax.linalg.svd(a, full_matrices=False)
         return _fitted_by(u, s, vh, columns, cutoff), s
-    packed, taus = geqrf_p.bind(a)
-    factor = triu(lax.slice_in_dim(packed, 0, size))
-    turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
-    turned = lax.slice_in_dim(turned, 0, size)
+    right = aval_of(columns).shape[1]
+    if right <= size // 4:  # They become what they are turned into beside the factor.
+        packed, _ = geqrf_p.bind(lax.concatenate([a, columns], 1))
+        packed = lax.slice_in_dim(packed, 0, size)
+        turned = lax.slice_in_dim(packed, size, size + right, axis=1)
+        packed = lax.slice_in_dim(packed, 0, size, axis=1)
+    else:
+        packed, taus = geqrf_p.bind(a)
+        turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
+        packed, turned = (lax.slice_in_dim(each, 0, size) for each in (packed, turned))
+    factor = triu(packed)
     unit = identity(size, size, factor.dtype)
     x, inverse = (solve_triangular(factor, each, lower=False) for each in (turned, unit))
     # The Frobenius norm is a bound of the largest singular value, unless it underflows.
