@@ -337,6 +337,20 @@ def test_lstsq(shape: tuple[int, int], columns: tuple[int, ...]) -> None:
     close(jnp.linalg.lstsq(a, b)[1], sums, 1e-4)
 
 
+@pytest.mark.parametrize("count", [2, 10])
+def test_lstsq_keeps_nan_in_its_column(count: int) -> None:
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=(90, 40)).astype(np.float32)
+    b = rng.normal(size=(90, count)).astype(np.float32)
+    expected = np.linalg.lstsq(a, b, rcond=None)[0]
+    for spoilt in (0, count - 1):
+        with_nan = b.copy()
+        with_nan[3, spoilt] = np.nan
+        x = np.asarray(jnp.linalg.lstsq(a, with_nan)[0])
+        assert np.isnan(x[:, spoilt]).all()
+        close(np.delete(x, spoilt, 1), np.delete(expected, spoilt, 1), 1e-4)
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
 def test_lstsq_near_singular_matrices(scale: float) -> None:
     """Neither squares of small or large numbers nor one small singular value hide the rank."""

@@ -307,11 +307,12 @@ def _fitted(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
     if rows < size or not size:
         u, s, vh = lax.linalg.svd(a, full_matrices=False)
         return _fitted_by(u, s, vh, columns, cutoff), s
-    right = aval_of(columns).shape[1]
-    if right <= size // 4:  # They become what they are turned into beside the factor.
+    if aval_of(columns).shape[1] == 1:
+        # It becomes what it is turned into beside the factor. Of several, one with NaN would spoil
+        # others.
         packed, _ = geqrf_p.bind(lax.concatenate([a, columns], 1))
         packed = lax.slice_in_dim(packed, 0, size)
-        turned = lax.slice_in_dim(packed, size, size + right, axis=1)
+        turned = lax.slice_in_dim(packed, size, size + 1, axis=1)
         packed = lax.slice_in_dim(packed, 0, size, axis=1)
     else:
         packed, taus = geqrf_p.bind(a)
