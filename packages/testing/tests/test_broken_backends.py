@@ -176,7 +176,7 @@ def dovetail_make_client(platform, options):
 
 CPU = """
 import os
-from dovetail.extend import BackendInfo, LoweringTable, hookimpl, primitives
+from dovetail.extend import BackendInfo, HostFunction, LoweringTable, hookimpl, primitives
 from dovetail_cpu import plugin as original
 
 FAULTS = os.environ["FAULTS"].split(",")
@@ -216,6 +216,22 @@ def dovetail_lowerings(platform):
         if name in primitives():
             table[name] = broken(name, table.get(name))
     return table
+
+kept = []
+
+@hookimpl
+def dovetail_host_functions(platform):
+    import ctypes
+
+    def negated(operands, numbers, result, count):
+        numbers = (ctypes.c_float * count).from_address(operands[0])
+        written = [-number for number in numbers] + [0] * (32 if "beyond" in FAULTS else 0)
+        (ctypes.c_float * len(written)).from_address(result)[:] = written
+
+    arrays = [ctypes.POINTER(ctypes.c_void_p)] * 2
+    kept.append(ctypes.CFUNCTYPE(None, *arrays, ctypes.c_void_p, ctypes.c_ssize_t)(negated))
+    address = ctypes.cast(kept[-1], ctypes.c_void_p).value
+    return {("neg", "float32"): HostFunction(address, 0, lambda params, avals, out: (0,))}
 
 @hookimpl
 def dovetail_compile(request):
@@ -311,6 +327,7 @@ def test_a_contract_that_is_broken(kit: Any) -> None:
 FAULTS = {
     ("cpu", "unknown primitive"): ("contract", ["test_lowerings_name_primitives"]),
     ("numpy", "environment"): ("contract", ["test_description_is_pure"]),
+    ("cpu", "beyond"): ("contract", ["test_host_functions_compute_their_primitives"]),
     ("numpy", "text for bits,rev"): (
         "device",
         ["test_transfers_keep_every_bit?float*", "test_programs_pass_every_bit_on*"],

@@ -54,7 +54,8 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_batches_are_their_matrices_one_by_one(name: str, dtype: str) -> None:
     # Without AVX-512 a kernel of ours factors real matrices of this size.
-    own = name == "cholesky" and dtype.startswith("float") and not has_long_vectors()
+    factored = name in ("cholesky", "lu", "qr") and dtype.startswith("float")
+    own = factored and not has_long_vectors()
     with dt.enable_x64(True):
         function = dt.jit(FUNCTIONS[name])
         for batch in BATCHES:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 import numpy as np
 import pytest
@@ -299,6 +300,11 @@ def test_host_functions_compute_their_primitives(dovetail_plugin: LoadedBackend)
     assert not wrong, "\n".join(wrong)
 
 
+#: Bytes behind results, and what they hold, by which it is seen what is written there.
+_BEYOND: Final = 4096
+_UNTOUCHED: Final = 171
+
+
 def _wrong_arrays(
     name: str, dtype: str, function: HostFunction, call: Callable[..., None], samples: list[Sample]
 ) -> tuple[int, list[str]]:
@@ -309,12 +315,12 @@ def _wrong_arrays(
         if sample.raises is not None or not sample.arrays():
             continue
         operands = [np.array(value, order="C") for value in sample.arrays()]
-        if any(x.dtype.names is not None for x in operands):
-            computed += 1  # keys are no arrays of NumPy's: calls with them are tested
-            continue
-        with np.errstate(all="ignore"):
+        with enable_x64(True), np.errstate(all="ignore"):
             found = defined_primitives()[name].reference(*operands, **sample.params)
         wanted = list(found) if isinstance(found, (list, tuple)) else [np.asarray(found)]
+        if any(x.dtype.names is not None for x in (*operands, *wanted)):
+            computed += 1  # keys are no arrays of NumPy's: calls with them are tested
+            continue
         with enable_x64(True):
             avals, outs = list(map(aval_of, operands)), list(map(aval_of, wanted))
         if avals[-1].dtype != dtype or not all(want.size for want in wanted):
@@ -325,10 +331,14 @@ def _wrong_arrays(
         computed += 1
         # Each of several results begins at a multiple of 64 bytes.
         ends = np.cumsum([-(-want.nbytes // 64) * 64 for want in wanted])
-        memory = np.empty(ends[-1], np.uint8)
+        memory = np.full(ends[-1] + _BEYOND, _UNTOUCHED, np.uint8)
         places = (ctypes.c_void_p * len(operands))(*[x.ctypes.data for x in operands])
         count = math.prod(outs[0].shape)
         call(places, (ctypes.c_ssize_t * len(numbers))(*numbers), memory.ctypes.data, count)
+        if (memory[ends[-1] :] != _UNTOUCHED).any():
+            wrong.append(
+                f"{name} of {dtype}, {sample.note or sample.params}: it writes beyond its result"
+            )
         for want, start in zip(wanted, [0, *ends], strict=False):
             got = memory[start : start + want.nbytes].view(want.dtype).reshape(want.shape)
             if said := difference(got, want, sample.tolerance, sample.absolute, False):
