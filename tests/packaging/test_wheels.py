@@ -42,10 +42,8 @@ ENTRY_POINTS = {
 def wheels(tmp_path_factory):
     """The eight wheels, open, by the folder of their package; built once."""
     folder = tmp_path_factory.mktemp("wheels")
-    kept = ROOT / ".nox" / "kernels"  # what nox has compiled need not be compiled again
-    environment = {"DOVETAIL_KERNELS_FOR": "native"}
-    if kept.exists():
-        environment["DOVETAIL_KERNELS_KEPT_IN"] = str(kept)
+    # Kernels take minutes to compile: `nox -s wheels` does, and `test_kernel_builds.py` others.
+    environment = {"DOVETAIL_WITHOUT_KERNELS": "1"}
     built = {}
     for name in FOLDERS:
         target = folder / name
@@ -96,13 +94,12 @@ def test_every_source_file_is_in_exactly_its_wheel(wheel):
         # Markers for type checkers in editable installs; they would replace the files of core's.
         expected -= {"dovetail/__init__.pyi", "dovetail/experimental/__init__.pyi"}
     packed = {n for n in file.namelist() if ".dist-info/" not in n}
-    assert packed - _kernels(file) == expected
+    assert packed - _compiled(file) == expected
 
 
-def _kernels(wheel):
-    """The native libraries in a wheel."""
-    folders = ("dovetail_cpu_kernels/", "dovetail_native_calls.")
-    return {n for n in wheel.namelist() if n.startswith(folders)}
+def _compiled(wheel):
+    """The compiled extension in a wheel, where it has one."""
+    return {n for n in wheel.namelist() if n.startswith("dovetail_native_calls.")}
 
 
 def test_metadata(wheel):
@@ -117,10 +114,10 @@ def test_metadata(wheel):
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert metadata.get_payload().startswith(f"# {project['name']}\n")
     assert _in_dist_info(file, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
-    pure = "false" if _kernels(file) else "true"
+    pure = "false" if _compiled(file) else "true"
     assert f"Root-Is-Purelib: {pure}" in _in_dist_info(file, "WHEEL")
-    tag = "py3-none-linux_" if _kernels(file) else "py3-none-any"
-    if name == "native-core" and _kernels(file):
+    tag = "py3-none-any"
+    if _compiled(file):
         python = f"cp{sys.version_info.major}{sys.version_info.minor}"
         tag = f"{python}-{python}-linux_"
     assert f"Tag: {tag}" in _in_dist_info(file, "WHEEL")
