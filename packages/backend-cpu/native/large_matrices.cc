@@ -13,6 +13,7 @@
 #include "fft_vectors.h"
 #include "kernel.h"
 #include "memory.h"
+#include "norm.h"
 #include "parallel.h"
 #include "products.h"
 #include "xla/ffi/api/ffi.h"
@@ -29,21 +30,19 @@ constexpr int64_t kRowsOfSum = 128;
 // Multiplications for which another thread is worth its while.
 constexpr int64_t kWorkPerThread = 1 << 18;
 
-// The Euclidean norm of every `stride`-th number, without overflow or underflow.
-template <typename T>
-T Norm(int64_t size, const T* x, int64_t stride) {
-  T largest = 0;
-  for (int64_t i = 0; i < size; ++i) largest = std::max(largest, std::abs(x[i * stride]));
-  double sum = 0;
-  if (largest == 0 || !(largest < std::numeric_limits<T>::infinity())) {
-    for (int64_t i = 0; i < size; ++i) sum += x[i * stride];
-    return T(std::abs(sum));  // 0, infinity or NaN.
-  }
-  for (int64_t i = 0; i < size; ++i) {
-    const double part = double(x[i * stride]) / largest;
-    sum += part * part;
-  }
-  return T(largest * std::sqrt(sum));
+// Calls body(begin, size) for parts of columns, on several threads where the work is worth it.
+template <typename Body>
+void ForColumns(ffi::ThreadPool* pool, int64_t columns, int64_t work, const Body& body) {
+  if (columns == 0) return;
+  const int64_t panels = (columns + kPanel - 1) / kPanel, worth = work / kWorkPerThread;
+  const int64_t parts =
+      pool == nullptr ? 1 : std::clamp<int64_t>(std::min(worth, ThreadsOf(*pool)), 1, panels);
+  const auto part = [&](int64_t number) {
+    const int64_t begin = panels * number / parts * kPanel;
+    body(begin, std::min(columns, panels * (number + 1) / parts * kPanel) - begin);
+  };
+  if (parts == 1) return part(0);
+  ParallelFor(*pool, parts, part);
 }
 
 // Of rows of a panel, from `row` on, subtracts the products of element k with `factors`, if asked
@@ -198,14 +197,8 @@ void ExtendTriangle(const Reflections<T>& of, int64_t first, const T* taus, T* t
 template <typename T>
 void Reflect(ffi::ThreadPool* pool, const Reflections<T>& by, const T* triangle, bool transposed,
              T* c, int64_t columns, int64_t stride, int64_t units = 0) {
-  if (columns == 0) return;
-  const int64_t count = by.count, panels = (columns + kPanel - 1) / kPanel;
-  const int64_t worth = by.rows * columns * count / kWorkPerThread;
-  const int64_t parts =
-      pool == nullptr ? 1 : std::clamp<int64_t>(std::min(worth, ThreadsOf(*pool)), 1, panels);
-  const auto part = [&](int64_t number) {
-    const int64_t begin = panels * number / parts * kPanel;
-    const int64_t size = std::min(columns, panels * (number + 1) / parts * kPanel) - begin;
+  const int64_t count = by.count;
+  ForColumns(pool, columns, by.rows * columns * count, [&](int64_t begin, int64_t size) {
     const int64_t known = std::clamp<int64_t>(units - begin, 0, size);
     Memory<T> memory(2 * count * size);
     T *products = memory.get(), *factors = products + count * size, *to = c + begin;
@@ -221,9 +214,7 @@ void Reflect(ffi::ThreadPool* pool, const Reflections<T>& by, const T* triangle,
                          transposed ? by.stride : 1, transposed ? 1 : by.stride, size, 1, size});
     MultiplyMatrices<T>({by.v, factors, to, by.rows, size, count, by.stride, 1, size, 1, stride,
                          Into::kAdd});
-  };
-  if (parts == 1) return part(0);
-  ParallelFor(*pool, parts, part);
+  });
 }
 
 // Copies up to kPanel columns.
@@ -407,22 +398,14 @@ void SolveLower(int64_t size, const T* l, int64_t stride, T* b, int64_t columns)
 template <typename T>
 void Eliminate(ffi::ThreadPool* pool, int64_t rows, int64_t count, T* a, int64_t stride,
                const int32_t* pivots, int64_t columns) {
-  const int64_t panels = (columns + kPanel - 1) / kPanel;
-  const int64_t worth = rows * columns * count / kWorkPerThread;
-  const int64_t parts =
-      pool == nullptr ? 1 : std::clamp<int64_t>(std::min(worth, ThreadsOf(*pool)), 1, panels);
-  const auto part = [&](int64_t number) {
-    const int64_t begin = panels * number / parts * kPanel;
-    const int64_t size = std::min(columns, panels * (number + 1) / parts * kPanel) - begin;
+  ForColumns(pool, columns, rows * columns * count, [&](int64_t begin, int64_t size) {
     T* const to = a + count + begin;
     ExchangeRows(count, pivots, to, size, stride);
     SolveLower(count, a, stride, to, size);
     if (rows == count) return;
     MultiplyMatrices<T>({a + count * stride, to, to + count * stride, rows - count, size, count,
                          stride, 1, stride, 1, stride, Into::kSubtract});
-  };
-  if (parts == 1) return part(0);
-  ParallelFor(*pool, parts, part);
+  });
 }
 
 // Overwrites columns of a matrix with their factors. `panel` is for kPanel columns.

@@ -14,6 +14,7 @@
 
 #include "fft_vectors.h"
 #include "kernel.h"
+#include "norm.h"
 #include "parallel.h"
 #include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
@@ -316,28 +317,6 @@ ffi::Error PivotsOfAll(ffi::Buffer<ffi::S32> from, ffi::Result<ffi::Buffer<ffi::
     }
   }
   return ffi::Error::Success();
-}
-
-// The Euclidean norm of every `stride`-th number, without overflow or underflow.
-template <typename T>
-T Norm(int64_t size, const T* x, int64_t stride) {
-  if (sizeof(T) == 4) {
-    double sum = 0;
-    for (int64_t i = 0; i < size; ++i) sum += double(x[i * stride]) * double(x[i * stride]);
-    return T(std::sqrt(sum));
-  }
-  T sum = 0;
-  for (int64_t i = 0; i < size; ++i) sum += x[i * stride] * x[i * stride];
-  if (sum > T(1e-280) && sum < T(1e280)) return std::sqrt(sum);
-  T largest = 0;
-  for (int64_t i = 0; i < size; ++i) largest = std::max(largest, std::abs(x[i * stride]));
-  if (largest == 0 || !(largest < std::numeric_limits<T>::infinity())) return std::sqrt(sum);
-  sum = 0;
-  for (int64_t i = 0; i < size; ++i) {
-    const T part = x[i * stride] / largest;
-    sum += part * part;
-  }
-  return largest * std::sqrt(sum);
 }
 
 // rows -= factor * v (v^T rows): v has the elements 1, and `stride` apart those at `tail`. The rows
