@@ -73,10 +73,6 @@ def test_sums_of_few_pixels(method: str, antialias: bool) -> None:
         (slope,) = dt.vjp(function, x)[1](y)
         transposed = np.einsum("man,mi,nj->iaj", y, rows, columns)
         np.testing.assert_allclose(np.asarray(slope), transposed, rtol=1e-12, atol=1e-12)
-        batch = dt.vmap(dt.grad(lambda x, y: (function(x) * y).sum()), (None, 0))(x, y[None])
-        np.testing.assert_allclose(np.asarray(batch[0]), transposed, rtol=1e-12, atol=1e-12)
-        _, forward = dt.jvp(function, (x,), (x,))
-        np.testing.assert_allclose(np.asarray(forward), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_pixels_that_are_not_finite_are_seen_near_them() -> None:
@@ -169,6 +165,14 @@ def test_derivatives(method: str) -> None:
 
 
 def test_transformations() -> None:
+    large = np.random.default_rng(2).normal(size=(3, 40)).astype(np.float32)
+    rows = _matrix("linear", 40, 90, True, 90 / 40, 0).astype(np.float32)
+    loss = dt.grad(lambda x: (resize(x, (90,), "linear") ** 2).sum())
+    np.testing.assert_allclose(
+        dt.vmap(loss)(large), 2 * large @ rows.T @ rows, rtol=1e-4, atol=1e-5
+    )
+    _, tangent = dt.jvp(lambda x: resize(x, (3, 90), "linear"), (large,), (large,))
+    np.testing.assert_allclose(np.asarray(tangent), large @ rows.T, rtol=1e-5, atol=1e-5)
     x = np.random.default_rng(2).normal(size=(3, 6, 5)).astype(np.float32)
     batch = dt.vmap(lambda x: resize(x, (4, 7), "linear"))(x)
     np.testing.assert_allclose(np.asarray(batch), resize(x, (3, 4, 7), "linear"), rtol=1e-5)
