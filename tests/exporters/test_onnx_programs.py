@@ -13,7 +13,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail import exporters, lax, nn, random
+from dovetail import exporters, image, lax, nn, random
 from dovetail.extend.random_keys import is_key
 
 X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
@@ -75,6 +75,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "jit and checkpoint": (lambda x: dt.jit(dt.checkpoint(lambda y: jnp.sin(y) * 2))(x), (X,)),
     "custom_vjp": (lambda x: doubled_by_rule()(x), (X,)),
     "custom_jvp": (lambda x: nn.relu(x) + nn.silu(x), (X,)),
+    "a resized image": (
+        lambda x: image.resize(x, (60, 3), "linear"),
+        (np.arange(120, dtype=np.float32).reshape(40, 3),),
+    ),
     "custom_linear_solve": (
         lambda x: lax.custom_linear_solve(lambda y: 2 * y, x, lambda mv, b: b / 2, symmetric=True),
         (X,),

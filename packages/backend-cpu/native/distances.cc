@@ -32,7 +32,8 @@ constexpr int64_t kRowsOfTask = 256;
 
 // sums[r][j] = sum over k of the differences of rows[r][k] and columns[k][j].
 template <typename T, bool kSquared>
-DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* columns, T* sums) {
+DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* columns, T* sums,
+                               int64_t stride) {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
   Vector total[kRows][kVectors] = {};
   for (int64_t k = 0; k < size; ++k, columns += kColumns<T>) {
@@ -59,7 +60,7 @@ DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* colu
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      std::memcpy(sums + r * kColumns<T> + v * kLanes<T>, &total[r][v], sizeof(Vector));
+      std::memcpy(sums + r * stride + v * kLanes<T>, &total[r][v], sizeof(Vector));
     }
   }
 }
@@ -67,7 +68,7 @@ DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* colu
 // The same for any size.
 template <typename T, bool kSquared>
 void SumInPairs(const T* const* rows, int64_t size, const T* columns, T* sums) {
-  if (size <= kSummed) return Differences<T, kSquared>(rows, size, columns, sums);
+  if (size <= kSummed) return Differences<T, kSquared>(rows, size, columns, sums, kColumns<T>);
   const int64_t half = size / 2;
   const T* others[kRows];
   for (int r = 0; r < kRows; ++r) others[r] = rows[r] + half;
@@ -85,6 +86,10 @@ void Rows(const T* x, int64_t count, int64_t size, const T* turned, T* to, int64
   for (int64_t i = 0; i < count; i += kRows) {
     const T* rows[kRows];  // The last row stands in for those beyond.
     for (int r = 0; r < kRows; ++r) rows[r] = x + std::min(i + r, count - 1) * size;
+    if (size <= kSummed && columns == kColumns<T> && i + kRows <= count) {
+      Differences<T, kSquared>(rows, size, turned, to + i * stride, stride);
+      continue;
+    }
     SumInPairs<T, kSquared>(rows, size, turned, sums);
     for (int64_t r = 0; r < std::min<int64_t>(kRows, count - i); ++r) {
       std::memcpy(to + (i + r) * stride, sums + r * kColumns<T>, columns * sizeof(T));

@@ -23,6 +23,7 @@ def _call(parameter: str) -> Callable[..., list[Value]]:
 
 for _primitive, _parameter in {
     "jit": "jaxpr",
+    "linear_call": "callee",
     "remat2": "jaxpr",
     "composite": "jaxpr",
     "custom_jvp_call": "call_jaxpr",

@@ -9,6 +9,8 @@ import enum
 import math
 from typing import Any
 
+import numpy as np
+
 import dovetail.numpy as jnp
 
 
@@ -70,6 +72,14 @@ _NAMES = {
     "area": ResizeMethod.AREA,
 }
 
+_REACHES = {
+    ResizeMethod.LINEAR: 1,
+    ResizeMethod.CUBIC: 2,
+    ResizeMethod.CUBIC_PYTORCH: 2,
+    ResizeMethod.LANCZOS3: 3,
+    ResizeMethod.LANCZOS5: 5,
+}
+
 
 def method_of(function: str, method: Any) -> ResizeMethod:
     """A checked argument `method`.
@@ -87,34 +97,47 @@ def method_of(function: str, method: Any) -> ResizeMethod:
     return ResizeMethod.from_string(method)
 
 
+def namespace_of(array: Any) -> Any:
+    """NumPy for its own arrays, whose weights are constants of a program."""
+    return np if isinstance(array, np.ndarray) else jnp
+
+
+def reach_of(method: ResizeMethod) -> int:
+    """How far from a sample pixels have a weight, in pixels; of an area it depends on its size."""
+    return _REACHES[method]
+
+
 def kernel_weight(method: ResizeMethod, distance: Any) -> Any:
     """The kernel of a method."""
+    xp = namespace_of(distance)
     x = abs(distance)
     if method is ResizeMethod.LINEAR:
-        return jnp.maximum(1 - x, 0)
+        return xp.maximum(1 - x, 0)
     if method in (ResizeMethod.CUBIC, ResizeMethod.CUBIC_PYTORCH):
         return cubic(x, -0.5)
     radius = 3 if method is ResizeMethod.LANCZOS3 else 5
     # Far from 0 it is cut off, and there 1 stands for it: an infinite distance has no sine.
     near = x < radius
-    x = jnp.where(near & (x > 1e-3), x, 1)
-    full = jnp.sin(math.pi * x) * jnp.sin(math.pi / radius * x) * (radius / (math.pi * x) ** 2)
+    x = xp.where(near & (x > 1e-3), x, 1)
+    full = xp.sin(math.pi * x) * xp.sin(math.pi / radius * x) * (radius / (math.pi * x) ** 2)
     # The first terms of both series, for the quotient of two zeros.
-    small = jnp.square(jnp.where(near, distance, 0))
+    small = xp.square(xp.where(near, distance, 0))
     series = 1 - small * (math.pi**2 / 6 * (1 + 1 / radius**2))
-    inside = jnp.where(abs(distance) > 1e-3, full, series)
-    return jnp.where(near, inside, 0)
+    inside = xp.where(abs(distance) > 1e-3, full, series)
+    return xp.where(near, inside, 0)
 
 
 def cubic(x: Any, a: float) -> Any:
     """The cubic of Keys of a distance that is not negative."""
+    xp = namespace_of(x)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
-    x = jnp.minimum(x, 2)
-    far = a * (x - 1) * jnp.square(x - 2)
-    return jnp.where(x < 1, near, far)
+    x = xp.minimum(x, 2)
+    far = a * (x - 1) * xp.square(x - 2)
+    return xp.where(x < 1, near, far)
 
 
 def overlap(distance: Any, width: Any) -> Any:
     """How much of a pixel an interval of that width has, whose centre is at that distance."""
+    xp = namespace_of(distance)
     half = width / 2
-    return jnp.maximum(jnp.minimum(distance + half, 0.5) - jnp.maximum(distance - half, -0.5), 0)
+    return xp.maximum(xp.minimum(distance + half, 0.5) - xp.maximum(distance - half, -0.5), 0)

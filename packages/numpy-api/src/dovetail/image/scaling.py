@@ -13,15 +13,27 @@ import numpy as np
 
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail.custom_derivatives import linear_call
 from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, canonical_axes, canonical_shape, inexact_dtype
 from dovetail.extend.avals import aval_of
-from dovetail.image.methods import ResizeMethod, cubic, kernel_weight, method_of, overlap
+from dovetail.image.methods import (
+    ResizeMethod,
+    cubic,
+    kernel_weight,
+    method_of,
+    namespace_of,
+    overlap,
+)
+from dovetail.image.samples import Samples, Taps
 from dovetail.numpy.averages import computed_in, real_dtype
 from dovetail.numpy.compiled import compiled_with
 from dovetail.typing import Array, ArrayLike, ShapeLike
 
+#: Sums of so few pixels are faster than products with so many times more of them.
+_MOST_TAPS = 32
+_LEAST_GAIN = 8
 #: Beyond the edges as many pixels have a weight where those at the edges are repeated.
 _REACH = 3
 
@@ -90,14 +102,48 @@ def _resize(image: Any, shape: Any, method: Any, antialias: Any, precision: Any)
     x = x.astype(work)
     # Smaller dimensions first, so that the larger ones are computed for fewer pixels.
     for d in sorted(changed, key=lambda d: shape[d] / x.shape[d]):
-        n, m = x.shape[d], shape[d]
-        # Centres as integers and fractions: a difference of two large floats has few digits.
-        centres = (2 * np.arange(m, dtype=np.int64) + 1) * n - m
-        whole, part = np.divmod(centres, 2 * m)
-        distance = _distances(jnp.asarray(whole.astype(np.int32)), part / (2 * m), n, work)
-        weights = _weights(distance, n / m, method, antialias)
-        x = _contracted(x, weights, d, precision)
+        x = _resampled(x, shape[d], d, method, antialias, precision)
     return x.astype(dtype)
+
+
+def _resampled(x: Any, m: int, d: int, method: Any, antialias: Any, precision: Any) -> Any:
+    """An image with another size `m` of the dimension `d`."""
+    n = x.shape[d]
+    samples = Samples(n, m)
+
+    def weights() -> Any:
+        distance = samples.distances(real_dtype(x.dtype))
+        return _weights(distance, n / m, method, antialias)
+
+    def by_product(x: Any) -> Any:
+        return _contracted(x, weights(), d, precision)
+
+    def transposed_by_product(x: Any) -> Any:
+        return _contracted(x, weights().T, d, precision)
+
+    first, count = samples.window(method, antialias)
+    if not _are_few(count, n):
+        return by_product(x)
+    taps = Taps(first, _weights(samples.distances_from(first, count), n / m, method, antialias))
+    back = taps.transposed(n)
+    # Products make better use of processors with units for them than sums of shifted pixels.
+    return linear_call(
+        lambda _, x: lax.platform_dependent(x, cpu=lambda x: taps.of(x, d), default=by_product),
+        lambda _, x: lax.platform_dependent(
+            x,
+            cpu=(lambda x: back.of(x, d))
+            if _are_few(len(back.weights), m)
+            else transposed_by_product,
+            default=transposed_by_product,
+        ),
+        (),
+        x,
+    )
+
+
+def _are_few(count: int, size: int) -> bool:
+    """Whether sums of so many pixels are faster than products of matrices with all of them."""
+    return count <= _MOST_TAPS and _LEAST_GAIN * count <= size
 
 
 def scale_and_translate(
@@ -234,13 +280,6 @@ def _result_dtype(x: Any) -> Any:
     return inexact_dtype(aval_of(x).dtype)
 
 
-def _distances(whole: Any, part: Any, size: int, work: Any) -> Any:
-    """From every pixel (rows) to every sample (columns)."""
-    real = real_dtype(work)
-    apart = whole[None, :] - lax.iota(np.int32, size)[:, None]
-    return apart.astype(real) + jnp.asarray(part, real)
-
-
 def _weights(distance: Any, width: Any, method: ResizeMethod, antialias: bool) -> Any:
     """How much every pixel (rows) counts in every sample (columns).
 
@@ -250,28 +289,30 @@ def _weights(distance: Any, width: Any, method: ResizeMethod, antialias: bool) -
         method: how pixels are weighed.
         antialias: whether kernels are wider for a smaller result.
     """
+    xp = namespace_of(distance)
     if method is ResizeMethod.CUBIC_PYTORCH and not antialias:
         return _repeating_weights(distance)
     if method is ResizeMethod.AREA:
         weights = overlap(distance, width)
     else:
-        scaled = distance / jnp.maximum(width, 1) if antialias else distance
+        scaled = distance / xp.maximum(width, 1) if antialias else distance
         weights = kernel_weight(method, scaled)
     total = weights.sum(0)
     # Without pixels around it a sample is 0, and rounding errors are not to be enlarged.
     something = abs(total) > 1000 * float(dtypes.finfo(total.dtype).eps)
-    return jnp.where(something, weights / jnp.where(something, total, 1), 0)
+    return xp.where(something, weights / xp.where(something, total, 1), 0)
 
 
 def _repeating_weights(distance: Any) -> Any:
     """The cubic with a = -3/4, whose weights beyond the edges belong to the pixels there."""
+    xp = namespace_of(distance)
     weights = cubic(abs(distance), -0.75)
     steps = range(1, _REACH + 1)
     before = sum(cubic(abs(distance[:1] + k), -0.75) for k in steps)
     after = sum(cubic(abs(distance[-1:] - k), -0.75) for k in steps)
-    rows = lax.broadcasted_iota(np.int32, weights.shape, 0)
-    weights = weights + jnp.where(rows == 0, before, 0)
-    return weights + jnp.where(rows == weights.shape[0] - 1, after, 0)
+    rows = np.arange(len(weights))[:, None]
+    weights = weights + xp.where(rows == 0, before, 0)
+    return weights + xp.where(rows == len(weights) - 1, after, 0)
 
 
 def _contracted(x: Any, weights: Any, dimension: int, precision: Any) -> Any:
