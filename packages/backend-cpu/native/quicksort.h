@@ -408,8 +408,8 @@ T PivotBeside(const T* from, int64_t size, int64_t first, int64_t last) {
   return samples[static_cast<int64_t>(wanted == above ? above : below)];
 }
 
-// Splits a segment again and again, and sorts those of its parts that are wanted. `wanted(begin,
-// end)` is from the first to after the last place that is, of places in the whole. Elements of other
+// Splits a segment again and again, and sorts those of its parts that have places in `wanted(begin,
+// end)`, from the first to after the last that is wanted, of places in the whole. Elements of other
 // parts may end up in either array.
 template <typename T, typename Wanted>
 void SortWantedParts(const Segment<T>& segment, const T* whole, const Wanted& wanted) {

@@ -16,7 +16,7 @@ namespace dovetail {
 // than half of the speed at which they fetch four.
 constexpr int kStreams = kVectorBytes == 32 ? 4 : 1;
 
-// Calls body(count, i, apart), with a constant `count`, for each i from `begin` to `end`: for `count`
+// Calls body(count, i, apart), with a constant `count`, for each i from `begin` to `end`: for so many
 // of them at once, which are `apart` from one another.
 template <int kMost = kStreams, typename Body>
 void InStreams(int64_t begin, int64_t end, const Body& body) {

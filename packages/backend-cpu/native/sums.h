@@ -198,7 +198,7 @@ void FoldRows(xla::ffi::ThreadPool& pool, Terms terms, typename Terms::Type* to,
   constexpr int64_t kSize = kSummed<T>;
   constexpr int kMost = std::is_same_v<Terms, BFloat16s> ? 1 : kStreams;
   const int64_t blocks = std::max<int64_t>(1, (size + kSize - 1) / kSize);
-  // The results of blocks of `length` that begin at `first` and at others, `apart` from one another.
+  // The results of blocks of `length` that begin at `first`, and `apart` from one another.
   const auto fold = [&](auto count, int64_t first, int64_t apart, int64_t length, Whole* results,
                         int64_t step) {
     constexpr int kCount = decltype(count)::value;

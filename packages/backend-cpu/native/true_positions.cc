@@ -62,7 +62,7 @@ void WritePositions(const uint8_t* flags, int64_t begin, int64_t end, Position* 
     }
     to += __builtin_popcount(mask);
   };
-  // Eight positions are stored, whatever their number. Where few are true, many flags are passed over.
+  // Eight positions are stored, whatever their number. Flags of which none is true are passed over.
   constexpr int kMany = 8;
   for (; i + 8 * kMany <= end && stop - to >= 8 * kMany; i += 8 * kMany) {
     uint64_t all[kMany], any = 0;
