@@ -16,6 +16,7 @@
 #include "bits.h"
 #include "columns.h"
 #include "parallel.h"
+#include "streams.h"
 #include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -90,44 +91,60 @@ struct Or {
   }
 };
 
-// The extreme of a block, and whether there is a NaN, which is then no part of it.
-template <typename O>
-typename O::T BlockExtreme(const typename O::T* from, int64_t size, bool& has_nan) {
+// The extremes of blocks that begin `apart` from one another, and whether there is a NaN in each,
+// which is then no part of it.
+template <typename O, int kCount>
+void BlockExtremes(const typename O::T* from, int64_t apart, int64_t size,
+                   typename O::T (&results)[kCount], bool (&has_nan)[kCount]) {
   using T = typename O::T;
   // No wider than the processor's: GCC compares the lanes of wider ones one by one.
   typedef T V __attribute__((vector_size(kVectorBytes)));
   constexpr int kLanes = kVectorBytes / sizeof(T), kVectors = kVectorBytes == 64 ? 4 : 8;
-  V best[kVectors];
-  for (V& v : best) v = O::kFirst - V{};
-  auto unordered = best[0] != best[0];
-  int64_t i = 0;
-  for (; i + kVectors * kLanes <= size; i += kVectors * kLanes) {
+  using Mask = decltype(V{} != V{});
+  V best[kCount][kVectors];
+  Mask unordered[kCount];
+#pragma GCC unroll 4
+  for (int k = 0; k < kCount; ++k) {
 #pragma GCC unroll 8
-    for (int j = 0; j < kVectors; ++j) {
-      const V v = Load<V>(from + i + j * kLanes);
-      best[j] = O::Of(best[j], v);
-      if constexpr (O::kIsFloat) unordered |= v != v;
+    for (int j = 0; j < kVectors; ++j) best[k][j] = O::kFirst - V{};
+    unordered[k] = Mask{};
+  }
+  int64_t done = 0;
+  for (; done + kVectors * kLanes <= size; done += kVectors * kLanes) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kCount; ++k) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j) {
+        const V v = Load<V>(from + k * apart + done + j * kLanes);
+        best[k][j] = O::Of(best[k][j], v);
+        if constexpr (O::kIsFloat) unordered[k] |= v != v;
+      }
     }
   }
+#pragma GCC unroll 4
+  for (int k = 0; k < kCount; ++k) {
+    const T* const own = from + k * apart;
 #pragma GCC unroll 8
-  for (int j = 1; j < kVectors; ++j) best[0] = O::Of(best[0], best[j]);
-  for (; i + kLanes <= size; i += kLanes) {
-    const V v = Load<V>(from + i);
-    best[0] = O::Of(best[0], v);
-    if constexpr (O::kIsFloat) unordered |= v != v;
+    for (int j = 1; j < kVectors; ++j) best[k][0] = O::Of(best[k][0], best[k][j]);
+    int64_t i = done;
+    for (; i + kLanes <= size; i += kLanes) {
+      const V v = Load<V>(own + i);
+      best[k][0] = O::Of(best[k][0], v);
+      if constexpr (O::kIsFloat) unordered[k] |= v != v;
+    }
+    T result = Across<O, T>(best[k][0]);
+    bool found = false;
+    if constexpr (O::kIsFloat) {
+      typedef int64_t Bits __attribute__((vector_size(kVectorBytes)));
+      found = Across<Or, int64_t>(As<Bits>(unordered[k])) != 0;
+    }
+    for (; i < size; ++i) {
+      result = O::Of(result, own[i]);
+      found |= own[i] != own[i];
+    }
+    results[k] = result;
+    has_nan[k] = found;
   }
-  T result = Across<O, T>(best[0]);
-  bool found = false;
-  if constexpr (O::kIsFloat) {
-    typedef int64_t Bits __attribute__((vector_size(kVectorBytes)));
-    found = Across<Or, int64_t>(As<Bits>(unordered)) != 0;
-  }
-  for (; i < size; ++i) {
-    result = O::Of(result, from[i]);
-    found |= from[i] != from[i];
-  }
-  has_nan = found;
-  return result;
 }
 
 // An extreme of part of a row, and the place of a block that has it, or has the first NaN.
@@ -138,25 +155,65 @@ struct Found {
   bool has_nan;
 };
 
-template <typename O>
-Found<typename O::T> RowExtreme(const typename O::T* from, int64_t begin, int64_t end) {
+// Parts of one row end with the first of them that nothing can surpass, rows with the last.
+template <typename O, int kCount>
+void PartExtremes(const typename O::T* from, int64_t apart, int64_t begin, int64_t end,
+                  bool one_row, Found<typename O::T> (&founds)[kCount]) {
   using T = typename O::T;
   constexpr int64_t kBlock = kBlockBytes / sizeof(T);
+  for (Found<T>& found : founds) found = {O::kFirst, begin, false};
+  bool is_done[kCount]{};
   // The first booleans often decide.
-  Found<T> found{O::kFirst, begin, false};
   int64_t size = O::kIsBool ? 256 : kBlock;
   for (int64_t at = begin; at < end; at += size, size = kBlock) {
     EndIfInterrupted();
-    bool has_nan = false;
-    const T best = BlockExtreme<O>(from + at, std::min(size, end - at), has_nan);
-    if (has_nan) return {best, at, true};
-    if (O::IsBeyond(best, found.best)) {
-      found.best = best;
-      found.block = at;
-      if (!O::kIsFloat && best == O::kLast) break;
+    T best[kCount];
+    bool has_nan[kCount];
+    BlockExtremes<O, kCount>(from + at, apart, std::min(size, end - at), best, has_nan);
+    bool all_done = true;
+    for (int k = 0; k < kCount; ++k) {
+      if (!is_done[k] && (has_nan[k] || O::IsBeyond(best[k], founds[k].best))) {
+        founds[k] = {best[k], at, has_nan[k]};
+        is_done[k] = has_nan[k] || (!O::kIsFloat && best[k] == O::kLast);
+      }
+      all_done &= is_done[k] || (one_row && k > 0);
+    }
+    if (all_done) break;
+  }
+}
+
+// Of floats alone: a search for others is often short.
+template <typename O>
+constexpr int kStreamsOf = O::kIsFloat ? kStreams : 1;
+
+// What the parts of a row come to, of which the first is before the second.
+template <typename O>
+void JoinFound(Found<typename O::T>& found, const Found<typename O::T>& later) {
+  if (!found.has_nan && (later.has_nan || O::IsBeyond(later.best, found.best))) found = later;
+}
+
+template <typename O>
+Found<typename O::T> RowExtreme(const typename O::T* from, int64_t begin, int64_t end) {
+  constexpr int kCount = kStreamsOf<O>;
+  Found<typename O::T> whole[1];
+  if constexpr (kCount > 1) {
+    const int64_t apart = (end - begin) / kCount;
+    if (apart * int64_t{sizeof(typename O::T)} >= kBlockBytes) {
+      Found<typename O::T> founds[kCount];
+      PartExtremes<O, kCount>(from, apart, begin, begin + apart, true, founds);
+      for (int k = 1; k < kCount; ++k) {
+        founds[k].block += k * apart;
+        JoinFound<O>(founds[0], founds[k]);
+      }
+      if (begin + kCount * apart < end) {
+        PartExtremes<O, 1>(from, 0, begin + kCount * apart, end, true, whole);
+        JoinFound<O>(founds[0], whole[0]);
+      }
+      return founds[0];
     }
   }
-  return found;
+  PartExtremes<O, 1>(from, 0, begin, end, true, whole);
+  return whole[0];
 }
 
 template <typename O>
@@ -169,9 +226,7 @@ Found<typename O::T> LongRowExtreme(xla::ffi::ThreadPool& pool, const typename O
     founds[part] = RowExtreme<O>(from, size * part / parts, size * (part + 1) / parts);
   });
   Found<T> found = founds[0];
-  for (const Found<T>& later : founds) {
-    if (!found.has_nan && (later.has_nan || O::IsBeyond(later.best, found.best))) found = later;
-  }
+  for (const Found<T>& later : founds) JoinFound<O>(found, later);
   return found;
 }
 
@@ -206,15 +261,24 @@ int64_t PositionOf(const typename O::T* from, int64_t size, const Found<typename
 template <typename O, typename Write>
 void ForRowExtremes(xla::ffi::ThreadPool& pool, const typename O::T* from, int64_t rows,
                     int64_t size, const Write& write) {
-  if (rows == 1 || (rows < ThreadsOf(pool) && size >= 2 * kPerThread)) {
+  constexpr int kMost = kStreamsOf<O>;
+  if (rows == 1 || (rows < std::max<int64_t>(ThreadsOf(pool), kMost) && size >= 2 * kPerThread)) {
     for (int64_t row = 0; row < rows; ++row) {
       write(row, from + row * size, LongRowExtreme<O>(pool, from + row * size, size));
     }
     return;
   }
   const int64_t parts = std::min(rows, PartsOf(pool, rows * size));
-  ForNeighbours(pool, rows, parts, [&](int64_t row) {
-    write(row, from + row * size, RowExtreme<O>(from + row * size, 0, size));
+  ParallelFor(pool, parts, [&](int64_t part) {
+    InStreams<kMost>(rows * part / parts, rows * (part + 1) / parts,
+                     [&](auto count, int64_t row, int64_t apart) {
+                       Found<typename O::T> founds[decltype(count)::value];
+                       PartExtremes<O, decltype(count)::value>(from + row * size, apart * size, 0,
+                                                               size, false, founds);
+                       for (int k = 0; k < count; ++k, row += apart) {
+                         write(row, from + row * size, founds[k]);
+                       }
+                     });
   });
 }
 

@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "parallel.h"
@@ -38,7 +39,9 @@ template <typename T>
 void SortFirst(T* elements, T* spare, int64_t size, int64_t count) {
 #if defined(DOVETAIL_VECTORS)
   SortWantedParts(WholeSegment(elements, spare, size), elements,
-                  [count](int64_t begin, int64_t) { return begin < count; });
+                  [count](int64_t begin, int64_t end) {
+                    return std::pair(begin, std::min(end, count));
+                  });
 #else
   (void)spare;
   if (count < size) std::nth_element(elements, elements + count, elements + size);
@@ -52,8 +55,9 @@ template <typename T>
 void PlaceInOrder(T* elements, T* spare, int64_t size, const std::vector<int64_t>& positions) {
 #if defined(DOVETAIL_VECTORS)
   SortWantedParts(WholeSegment(elements, spare, size), elements, [&](int64_t begin, int64_t end) {
-    const auto next = std::lower_bound(positions.begin(), positions.end(), begin);
-    return next != positions.end() && *next < end;
+    const auto first = std::lower_bound(positions.begin(), positions.end(), begin);
+    const auto last = std::lower_bound(first, positions.end(), end);
+    return first == last ? std::pair(end, end) : std::pair(*first, last[-1] + 1);
   });
 #else
   (void)spare;

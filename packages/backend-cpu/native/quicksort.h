@@ -10,8 +10,10 @@
 #define DOVETAIL_CPU_QUICKSORT_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "parallel.h"
@@ -293,9 +295,8 @@ T PivotOf(const T* from, int64_t size) {
 
 // Splits a segment; what remains to be sorted is given to `add`.
 template <typename T, typename Add>
-void Split(const Segment<T>& whole, const Add& add) {
+void Split(const Segment<T>& whole, T pivot, const Add& add) {
   if (whole.size > kPerThread) KeepCounting();
-  const T pivot = PivotOf(whole.from, whole.size);
   // Elements that equal the least are done once they stand in front.
   const bool equal = pivot == whole.least;
   const Partitioned<T> parts =
@@ -325,7 +326,8 @@ void SortSegment(const Segment<T>& segment) {
     T* const spare = segment.in_place ? segment.to : segment.from;
     return SortByDigits<T>(nullptr, segment.result(), spare, segment.size);
   }
-  Split(segment, [](const Segment<T>& part) { SortSegment(part); });
+  Split(segment, PivotOf(segment.from, segment.size),
+        [](const Segment<T>& part) { SortSegment(part); });
 }
 
 // How often a segment may be split before pivots count as bad.
@@ -344,18 +346,6 @@ Segment<T> WholeSegment(T* elements, T* spare, int64_t size) {
           std::numeric_limits<T>::lowest(),
           std::numeric_limits<T>::max(),
           DepthFor(size)};
-}
-
-// Splits a segment again and again, and sorts those of its parts for which `is_wanted(begin, end)`,
-// by their places in the whole. Elements of other parts may end up in either array.
-template <typename T, typename IsWanted>
-void SortWantedParts(const Segment<T>& segment, const T* whole, const IsWanted& is_wanted) {
-  const int64_t begin = segment.result() - whole;
-  if (!is_wanted(begin, begin + segment.size)) return;
-  if (segment.size <= Vector<T>::kInRegisters * Vector<T>::kLanes || segment.depth == 0) {
-    return SortSegment(segment);
-  }
-  Split(segment, [&](const Segment<T>& part) { SortWantedParts(part, whole, is_wanted); });
 }
 
 // Sorts integers in place. `spare` has as many elements; `pool` may be null.
@@ -380,7 +370,7 @@ void SortIntegers(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t siz
           next.push_back(part);
         };
         if (2 * segments[i].size < longest || segments[i].depth == 0) return add(segments[i]);
-        Split(segments[i], add);
+        Split(segments[i], PivotOf(segments[i].from, segments[i].size), add);
       });
       if (next.size() <= segments.size() / 2 || longest < kPerThread) {
         segments.swap(next);
@@ -391,6 +381,47 @@ void SortIntegers(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t siz
     return ParallelFor(*pool, segments.size(), [&](int64_t i) { SortSegment(segments[i]); });
   }
   SortSegment(segments[0]);
+}
+
+// A pivot between the elements whose places in sorted order are from `first` to `last`, and most of
+// the others.
+//
+// Source: R. W. Floyd and R. L. Rivest, "Expected time bounds for selection", CACM 18 (1975).
+template <typename T>
+T PivotBeside(const T* from, int64_t size, int64_t first, int64_t last) {
+  constexpr int64_t kMany = 1 << 15, kSamples = 1024;
+  if (size < kMany) return PivotOf(from, size);
+  // Where elements are expected among the samples, and twice how far they may be from there.
+  const auto place_of = [size](int64_t i) {
+    return static_cast<double>(kSamples) * static_cast<double>(i) / static_cast<double>(size);
+  };
+  const auto error_of = [](double place) {
+    return 2 + 2 * std::sqrt(place * (1 - place / kSamples));
+  };
+  const double above = place_of(last) + error_of(place_of(last));
+  const double below = place_of(first) - error_of(place_of(first));
+  const double wanted = std::min(above, kSamples - below);
+  if (wanted > 0.75 * kSamples) return PivotOf(from, size);
+  T samples[kSamples], spare[kSamples];
+  for (int64_t i = 0; i < kSamples; ++i) samples[i] = from[(2 * i + 1) * size / (2 * kSamples)];
+  SortIntegers<T>(nullptr, samples, spare, kSamples);
+  return samples[static_cast<int64_t>(wanted == above ? above : below)];
+}
+
+// Splits a segment again and again, and sorts those of its parts that have places in `wanted(begin,
+// end)`, from the first to after the last that is wanted, of places in the whole. Elements of other
+// parts may end up in either array.
+template <typename T, typename Wanted>
+void SortWantedParts(const Segment<T>& segment, const T* whole, const Wanted& wanted) {
+  const int64_t begin = segment.result() - whole;
+  const std::pair<int64_t, int64_t> places = wanted(begin, begin + segment.size);
+  if (places.first >= places.second) return;
+  if (segment.size <= Vector<T>::kInRegisters * Vector<T>::kLanes || segment.depth == 0) {
+    return SortSegment(segment);
+  }
+  const T pivot =
+      PivotBeside(segment.from, segment.size, places.first - begin, places.second - begin);
+  Split(segment, pivot, [&](const Segment<T>& part) { SortWantedParts(part, whole, wanted); });
 }
 
 }  // namespace dovetail

@@ -8,6 +8,7 @@
 
 #include "kernel.h"
 #include "parallel.h"
+#include "streams.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -94,14 +95,25 @@ ffi::Error TakeColumns(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer po
   const int64_t parts = std::min(rows, PartsOf(pool, rows * wanted));
   const auto take = [&](auto word) {
     using Word = decltype(word);
-    ForNeighbours(pool, rows, parts, [&](int64_t row) {
+    const auto take_some = [&](auto together, int64_t row, int64_t apart) {
       const Word* const from = static_cast<const Word*>(x.untyped_data()) + row * count;
       Word* const __restrict to = static_cast<Word*>(out->untyped_data()) + row * wanted;
       const int64_t* const nearest = places.nearest.data();
-      for (int64_t i = 0; i < wanted; ++i) to[i] = from[nearest[i]];
+      for (int64_t i = 0; i < wanted; ++i) {
+        const int64_t position = nearest[i];
+#pragma GCC unroll 4
+        for (int k = 0; k < together; ++k) {
+          to[k * apart * wanted + i] = from[k * apart * count + position];
+        }
+      }
       if (filled == 0) return;
       const Word other = *static_cast<const Word*>(fill.untyped_data());
-      for (const int64_t i : places.outside) to[i] = other;
+      for (int k = 0; k < together; ++k) {
+        for (const int64_t i : places.outside) to[k * apart * wanted + i] = other;
+      }
+    };
+    ParallelFor(pool, parts, [&](int64_t part) {
+      InStreams(rows * part / parts, rows * (part + 1) / parts, take_some);
     });
     return ffi::Error::Success();
   };

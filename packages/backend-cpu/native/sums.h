@@ -17,6 +17,7 @@
 #include "columns.h"
 #include "extremes.h"
 #include "parallel.h"
+#include "streams.h"
 #include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -103,36 +104,52 @@ inline Integers NumbersOf() {
   return numbers;
 }
 
-template <typename Op, typename Terms>
-WholeOf<typename Terms::Type> BlockResult(Terms terms, int64_t size) {
+// The results of blocks of a size, one beginning at each of the terms.
+template <typename Op, int kCount, typename Terms, typename Whole>
+void BlockResults(const Terms (&terms)[kCount], int64_t size, Whole (&to)[kCount]) {
   using T = typename Terms::Type;
   constexpr int kLanes = kVectorBytes / sizeof(T);
   typedef T V __attribute__((vector_size(kVectorBytes)));
-  V results[kVectors];
+  V all[kCount][kVectors];
+#pragma GCC unroll 4
+  for (int stream = 0; stream < kCount; ++stream) {
 #pragma GCC unroll 8
-  for (int j = 0; j < kVectors; ++j) results[j] = T(Op::kIdentity) - V{};
-  int64_t i = 0;
-  for (; i + kVectors * kLanes <= size; i += kVectors * kLanes) {
+    for (int j = 0; j < kVectors; ++j) all[stream][j] = T(Op::kIdentity) - V{};
+  }
+  int64_t done = 0;
+  for (; done + kVectors * kLanes <= size; done += kVectors * kLanes) {
+#pragma GCC unroll 4
+    for (int stream = 0; stream < kCount; ++stream) {
 #pragma GCC unroll 8
-    for (int j = 0; j < kVectors; ++j) {
-      results[j] = Op::Of(results[j], terms.template At<V>(i + j * kLanes));
+      for (int j = 0; j < kVectors; ++j) {
+        all[stream][j] =
+            Op::Of(all[stream][j], terms[stream].template At<V>(done + j * kLanes));
+      }
     }
   }
-  for (; i + kLanes <= size; i += kLanes) results[0] = Op::Of(results[0], terms.template At<V>(i));
-  WholeOf<T> rest(Op::kIdentity);
-  if (i < size && size >= kLanes) {
-    // The last vector, without what has been seen of it.
-    const auto lanes = NumbersOf<decltype(results[0] < results[0]), kLanes>();
-    const V last = terms.template At<V>(size - kLanes);
-    const int seen = kLanes - static_cast<int>(size - i);
-    results[1] = Op::Of(results[1], lanes >= seen ? last : T(Op::kIdentity) - V{});
-  } else {
-    for (; i < size; ++i) rest = Op::Of(rest, WholeOf<T>(terms.template At<T>(i)));
-  }
 #pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) results[j] = Op::Of(results[j], results[j + 4]);
-  const V halves[] = {Op::Of(results[0], results[2]), Op::Of(results[1], results[3])};
-  return Op::Of(rest, WholeOf<T>(Across<Op, T>(Op::Of(halves[0], halves[1]))));
+  for (int stream = 0; stream < kCount; ++stream) {
+    const Terms from = terms[stream];
+    V results[kVectors];
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) results[j] = all[stream][j];
+    int64_t i = done;
+    for (; i + kLanes <= size; i += kLanes) results[0] = Op::Of(results[0], from.template At<V>(i));
+    Whole rest(Op::kIdentity);
+    if (i < size && size >= kLanes) {
+      // The last vector, without what has been seen of it.
+      const auto lanes = NumbersOf<decltype(results[0] < results[0]), kLanes>();
+      const V last = from.template At<V>(size - kLanes);
+      const int seen = kLanes - static_cast<int>(size - i);
+      results[1] = Op::Of(results[1], lanes >= seen ? last : T(Op::kIdentity) - V{});
+    } else {
+      for (; i < size; ++i) rest = Op::Of(rest, Whole(from.template At<T>(i)));
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) results[j] = Op::Of(results[j], results[j + 4]);
+    const V halves[] = {Op::Of(results[0], results[2]), Op::Of(results[1], results[3])};
+    to[stream] = Op::Of(rest, Whole(Across<Op, T>(Op::Of(halves[0], halves[1]))));
+  }
 }
 
 // Of two neighbours, which are in one lane, each is added to others at its side.
@@ -160,6 +177,11 @@ double BlockResult(BFloat16s terms, int64_t size) {
   return rest + double(Across<Op, float>(sums[0]));
 }
 
+template <typename Op, int kCount>
+void BlockResults(const BFloat16s (&terms)[kCount], int64_t size, double (&to)[kCount]) {
+  for (int stream = 0; stream < kCount; ++stream) to[stream] = BlockResult<Op>(terms[stream], size);
+}
+
 // What the results of blocks come to, combined in pairs.
 template <typename Op, typename ResultOf>
 auto InPairs(int64_t begin, int64_t end, const ResultOf& result_of) -> decltype(result_of(begin)) {
@@ -172,29 +194,55 @@ template <typename Op, typename Terms>
 void FoldRows(xla::ffi::ThreadPool& pool, Terms terms, typename Terms::Type* to, int64_t rows,
               int64_t size) {
   using T = typename Terms::Type;
+  using Whole = WholeOf<T>;
   constexpr int64_t kSize = kSummed<T>;
+  constexpr int kMost = std::is_same_v<Terms, BFloat16s> ? 1 : kStreams;
   const int64_t blocks = std::max<int64_t>(1, (size + kSize - 1) / kSize);
-  const auto block = [&](Terms row, int64_t i) {
-    return BlockResult<Op>(row + i * kSize, std::min(kSize, size - i * kSize));
+  // The results of blocks of `length` that begin at `first`, and `apart` from one another.
+  const auto fold = [&](auto count, int64_t first, int64_t apart, int64_t length, Whole* results,
+                        int64_t step) {
+    constexpr int kCount = decltype(count)::value;
+    Terms starts[kCount];
+    Whole found[kCount];
+#pragma GCC unroll 4
+    for (int k = 0; k < kCount; ++k) starts[k] = terms + (first + k * apart);
+    BlockResults<Op, kCount>(starts, length, found);
+#pragma GCC unroll 4
+    for (int k = 0; k < kCount; ++k) results[k * step] = found[k];
   };
-  if (rows == 1 || (rows < ThreadsOf(pool) && size >= 2 * kPerThread)) {
-    std::vector<WholeOf<T>> results(blocks);
+  if (rows == 1 || (rows < std::max<int64_t>(ThreadsOf(pool), kMost) && size >= 2 * kPerThread)) {
+    std::vector<Whole> results(blocks);
     for (int64_t row = 0; row < rows; ++row) {
       ForRanges(&pool, size, [&](int64_t begin, int64_t end) {
         // A block belongs to the range that has its first element.
-        const int64_t last = (end + kSize - 1) / kSize;
-        for (int64_t i = (begin + kSize - 1) / kSize; i < last; ++i) {
-          results[i] = block(terms + row * size, i);
-        }
+        const int64_t first = (begin + kSize - 1) / kSize, last = (end + kSize - 1) / kSize;
+        if (first == last) return;
+        const auto some = [&](auto count, int64_t i, int64_t apart) {
+          fold(count, row * size + i * kSize, apart * kSize, std::min(kSize, size - i * kSize),
+               &results[i], apart);
+        };
+        // The last may be shorter.
+        InStreams<kMost>(first, last - 1, some);
+        some(std::integral_constant<int, 1>(), last - 1, 0);
       });
       to[row] = T(InPairs<Op>(0, blocks, [&](int64_t i) { return results[i]; }));
     }
     return;
   }
   const int64_t parts = std::min(rows, PartsOf(pool, rows * size));
-  ForNeighbours(pool, rows, parts, [&](int64_t row) {
-    const Terms source = terms + row * size;
-    to[row] = T(InPairs<Op>(0, blocks, [&](int64_t i) { return block(source, i); }));
+  ParallelFor(pool, parts, [&](int64_t part) {
+    std::vector<Whole> results(kMost * blocks);
+    const auto some = [&](auto count, int64_t row, int64_t apart) {
+      for (int64_t i = 0; i < blocks; ++i) {
+        fold(count, row * size + i * kSize, apart * size, std::min(kSize, size - i * kSize),
+             &results[i], blocks);
+      }
+      for (int k = 0; k < count; ++k) {
+        const Whole* const own = results.data() + k * blocks;
+        to[row + k * apart] = T(InPairs<Op>(0, blocks, [own](int64_t i) { return own[i]; }));
+      }
+    };
+    InStreams<kMost>(rows * part / parts, rows * (part + 1) / parts, some);
   });
 }
 

@@ -50,10 +50,7 @@ void WritePositions(const uint8_t* flags, int64_t begin, int64_t end, Position* 
   constexpr int kLanes = std::min<int>(8, kVectorBytes / sizeof(Position));
   typedef Position Positions __attribute__((vector_size(kLanes * sizeof(Position))));
   int64_t i = begin;
-  // Eight positions are stored, whatever their number.
-  for (; i + 8 <= end && stop - to >= 8; i += 8) {
-    uint64_t eight;
-    std::memcpy(&eight, flags + i, 8);
+  const auto write = [&](uint64_t eight, int64_t i) {
     // The product adds up bytes that are 0 or 1 as bits of the highest byte.
     const auto mask = static_cast<uint8_t>(eight * 0x0102040810204080 >> 56);
     const Position* const places = kPlacesOfBits<Position>.places[mask];
@@ -64,6 +61,20 @@ void WritePositions(const uint8_t* flags, int64_t begin, int64_t end, Position* 
       std::memcpy(to + j, &some, sizeof(some));
     }
     to += __builtin_popcount(mask);
+  };
+  // Eight positions are stored, whatever their number. Flags of which none is true are passed over.
+  constexpr int kMany = 8;
+  for (; i + 8 * kMany <= end && stop - to >= 8 * kMany; i += 8 * kMany) {
+    uint64_t all[kMany], any = 0;
+    std::memcpy(all, flags + i, sizeof(all));
+    for (const uint64_t eight : all) any |= eight;
+    if (any == 0) continue;
+    for (int k = 0; k < kMany; ++k) write(all[k], i + 8 * k);
+  }
+  for (; i + 8 <= end && stop - to >= 8; i += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, flags + i, 8);
+    write(eight, i);
   }
   for (; i < end && to < stop; ++i) {
     *to = static_cast<Position>(i);
