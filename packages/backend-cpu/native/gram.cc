@@ -1,12 +1,15 @@
 // The product of a matrix with its transpose, of which one half is computed and mirrored.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "kernel.h"
 #include "parallel.h"
+#include "products.h"
 #include "tiles.h"
+#include "transposition.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -59,6 +62,25 @@ void Panel(const T* x, int64_t row, int64_t step, int64_t size, int64_t summed, 
   }
 }
 
+// The same for more columns, by products in blocks.
+template <typename T>
+void Columns(const T* x, int64_t row, int64_t step, int64_t size, int64_t summed, int64_t first,
+             int64_t count, T* out) {
+  MultiplyMatrices<T>({x, x + first * row, out + first, first + count, count, summed, row, step,
+                       step, row, size, Into::kNothing, first + 1});
+  constexpr int64_t kSide = 32;
+  for (int64_t j = first; j < first + count; j += kSide) {
+    const int64_t columns = std::min(kSide, first + count - j);
+    for (int64_t i = 0; i < j; i += kSide) {
+      Transpose(out + i * size + j, size, std::min(kSide, j - i), columns, out + j * size + i,
+                size);
+    }
+    for (int64_t i = j; i < j + columns; ++i) {
+      for (int64_t k = i + 1; k < j + columns; ++k) out[k * size + i] = out[i * size + k];
+    }
+  }
+}
+
 // Of x^T x if the sum is over rows, else of x x^T.
 template <ffi::DataType kType>
 ffi::Error Gram(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::Buffer<kType>> out,
@@ -68,10 +90,25 @@ ffi::Error Gram(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::Buf
   const int64_t size = shape[over_rows ? 1 : 0], summed = shape[over_rows ? 0 : 1];
   constexpr int64_t kColumns = kVectors * kLanes<T>;
   const int64_t panels = (size + kColumns - 1) / kColumns;
+  const int64_t row = over_rows ? 1 : summed, step = over_rows ? size : 1;
+  if constexpr (kProductsInBlocks) {
+    // As much of a triangle for each thread.
+    const int64_t parts = std::min(panels, ThreadsOf(pool));
+    const auto begin = [=](int64_t part) {
+      return part == parts ? size
+                           : std::llround(panels * std::sqrt(1.0 * part / parts)) * kColumns;
+    };
+    ParallelFor(pool, parts, [&](int64_t part) {
+      const int64_t first = begin(part), count = begin(part + 1) - first;
+      if (count == 0) return;
+      Columns(x.typed_data(), row, step, size, summed, first, count, out->typed_data());
+    });
+    return ffi::Error::Success();
+  }
   ParallelFor(pool, panels, [&](int64_t index) {
     const int64_t first = (panels - 1 - index) * kColumns;  // the longest first
-    Panel(x.typed_data(), over_rows ? 1 : summed, over_rows ? size : 1, size, summed, first,
-          std::min(kColumns, size - first), out->typed_data());
+    Panel(x.typed_data(), row, step, size, summed, first, std::min(kColumns, size - first),
+          out->typed_data());
   });
   return ffi::Error::Success();
 }

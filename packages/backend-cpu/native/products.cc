@@ -10,6 +10,7 @@
 
 #include "kernel.h"
 #include "memory.h"
+#include "narrow_floats.h"
 #include "parallel.h"
 #include "transposition.h"
 #include "xla/ffi/api/ffi.h"
@@ -23,6 +24,169 @@ int64_t PartsOfAtMost(int64_t size, int64_t most) { return (size + most - 1) / m
 
 // The most bytes of a row of tiles of the left matrix, which stays in the nearest cache.
 constexpr int64_t kMostOfRows = 14336;
+
+// Of a product in blocks: steps of a part of the sums, rows of the left matrix that stay in the
+// second cache, and columns of the right one.
+constexpr int64_t kStepsOfBlock = 320;
+template <typename T>
+constexpr int64_t kRowsOfBlock = 960 / int64_t{sizeof(T)};
+template <typename T>
+constexpr int64_t kColumnsOfBlock = 8192 / int64_t{sizeof(T)};
+// The least rows, columns, and products of numbers.
+constexpr int64_t kLeastRowsInBlocks = 24;
+constexpr int64_t kLeastColumnsInBlocks = 48;
+constexpr int64_t kLeastInBlocks = 1 << 22;
+
+template <typename T>
+bool IsInBlocks(const MatrixProduct<T>& p) {
+  return kProductsInBlocks && p.rows >= kLeastRowsInBlocks &&
+         p.columns >= kLeastColumnsInBlocks && p.rows * p.columns * p.summed >= kLeastInBlocks;
+}
+
+template <typename T>
+int64_t MemoryInBlocks(const MatrixProduct<T>& p) {
+  const int64_t columns = std::min(kColumnsOfBlock<T>, p.columns + kProductColumns<T>);
+  return std::min(kStepsOfBlock, p.summed) * (kRowsOfBlock<T> + columns);
+}
+
+// Writes the first columns of a tile that is `width` wide.
+template <typename T>
+void PutTile(const T* sums, int64_t width, int64_t rows, int64_t columns, T* y, int64_t y_row,
+             bool add) {
+  for (int64_t i = 0; i < rows; ++i, sums += width, y += y_row) {
+    if (add) {
+      for (int64_t j = 0; j < columns; ++j) y[j] += sums[j];
+    } else {
+      std::copy_n(sums, columns, y);
+    }
+  }
+}
+
+// Both matrices are copied: of the left one a block of rows, all of whose tiles go by a panel of
+// columns that stays in the nearest cache.
+template <typename T>
+class MultiplicationInBlocks {
+ public:
+  MultiplicationInBlocks(const MatrixProduct<T>& product, T* memory)
+      : p_(product), rows_memory_(memory) {}
+
+  void Run() {
+    const int64_t most = std::min(kStepsOfBlock, p_.summed);
+    panels_ = rows_memory_ + most * kRowsOfBlock<T>;
+    const int64_t parts = PartsOfAtMost(p_.summed, most);
+    for (int64_t part = 0; part < parts; ++part) {
+      begin_ = p_.summed * part / parts;
+      steps_ = p_.summed * (part + 1) / parts - begin_;
+      for (int64_t j = 0; j < p_.columns; j += kColumnsOfBlock<T>) {
+        first_ = j;
+        columns_ = std::min(kColumnsOfBlock<T>, p_.columns - j);
+        KeepCounting();
+        CopyColumns();
+        for (int64_t i = 0; i < p_.rows; i += kRowsOfBlock<T>) {
+          EndIfInterrupted();
+          Block(i, std::min(kRowsOfBlock<T>, p_.rows - i));
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kColumns = kProductColumns<T>;
+  static constexpr int64_t kMostRows = MostRows(2);
+
+  static int64_t WidthOf(int64_t columns) {
+    return columns > kLanes<T> ? kColumns : kLanes<T>;
+  }
+
+  // Panels of columns, with zeros beside the last one.
+  void CopyColumns() const {
+    const T* b = p_.b + begin_ * p_.b_step + first_ * p_.b_column;
+    // Panels whose rows are read together, and rows that are fetched before.
+    constexpr int64_t kTogether = 4, kAhead = 4;
+    int64_t j = 0;
+    for (int64_t count; p_.b_column == 1 && columns_ - j >= kColumns; j += count * kColumns) {
+      count = std::min(kTogether, (columns_ - j) / kColumns);
+      const T* from = b + j;
+      T* to = panels_ + j * steps_;
+      for (int64_t k = 0; k < steps_; ++k, from += p_.b_step, to += kColumns) {
+        for (int64_t i = 0; i < count; ++i) {
+          __builtin_prefetch(from + kAhead * p_.b_step + i * kColumns);
+          std::memcpy(to + i * kColumns * steps_, from + i * kColumns, kColumns * sizeof(T));
+        }
+      }
+    }
+    for (; j < columns_; j += kColumns) {
+      const int64_t count = std::min(kColumns, columns_ - j), width = WidthOf(count);
+      const T* from = b + j * p_.b_column;
+      T* to = panels_ + j * steps_;
+      if (count < width) std::fill_n(to, steps_ * width, T(0));
+      if (p_.b_step == 1) {
+        Transpose(from, p_.b_column, count, steps_, to, width);
+        continue;
+      }
+      for (int64_t k = 0; k < steps_; ++k, from += p_.b_step, to += width) {
+        for (int64_t i = 0; i < count; ++i) to[i] = from[i * p_.b_column];
+      }
+    }
+    if (p_.into != Into::kSubtract) return;
+    const int64_t size = steps_ * (columns_ / kColumns * kColumns +
+                                   (columns_ % kColumns > 0 ? WidthOf(columns_ % kColumns) : 0));
+    for (int64_t i = 0; i < size; ++i) panels_[i] = -panels_[i];
+  }
+
+  // Rows of a tile, one step after another.
+  void CopyRows(const T* a, int64_t rows, T* to) const {
+    if (p_.a_step == 1) return Transpose(a, p_.a_row, rows, steps_, to, rows);
+    for (int64_t k = 0; k < steps_; ++k, a += p_.a_step, to += rows) {
+      if (p_.a_row == 1 && rows == kMostRows) {
+        std::memcpy(to, a, kMostRows * sizeof(T));
+      } else {
+        for (int64_t i = 0; i < rows; ++i) to[i] = a[i * p_.a_row];
+      }
+    }
+  }
+
+  void Block(int64_t first_row, int64_t rows) const {
+    if (first_row >= first_ + columns_ - 1 + p_.below) return;
+    const int64_t tiles = PartsOfAtMost(rows, kMostRows);
+    const bool add = begin_ > 0 || p_.into != Into::kNothing;
+    const auto row_of = [=](int64_t tile) { return rows * tile / tiles; };
+    const T* a = p_.a + first_row * p_.a_row + begin_ * p_.a_step;
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t i = row_of(tile);
+      CopyRows(a + i * p_.a_row, row_of(tile + 1) - i, rows_memory_ + i * steps_);
+    }
+    constexpr int64_t kNone = 0;
+    for (int64_t j = 0; j < columns_; j += kColumns) {
+      const int64_t count = std::min(kColumns, columns_ - j), width = WidthOf(count);
+      for (int64_t tile = 0; tile < tiles; ++tile) {
+        const int64_t i = row_of(tile), size = row_of(tile + 1) - i;
+        if (first_row + i >= first_ + j + count - 1 + p_.below) break;
+        T* const y = p_.y + (first_row + i) * p_.y_row + first_ + j;
+        for (int64_t r = 0; r < size; ++r) {
+          __builtin_prefetch(y + r * p_.y_row);
+          __builtin_prefetch(y + r * p_.y_row + count - 1);
+        }
+        const Sums sums{&kNone, &kNone, 1, steps_, size, width};
+        const auto multiply = TileOf<T, false>(size, width / kLanes<T>);
+        const T *left = rows_memory_ + i * steps_, *right = panels_ + j * steps_;
+        if (count == width) {
+          multiply(sums, left, 1, right, y, p_.y_row, add);
+          continue;
+        }
+        alignas(64) T tile_of_y[kMostRows * kColumns];
+        multiply(sums, left, 1, right, tile_of_y, width, false);
+        PutTile(tile_of_y, width, size, count, y, p_.y_row, add);
+      }
+    }
+  }
+
+  const MatrixProduct<T>& p_;
+  T* rows_memory_;
+  T* panels_ = nullptr;
+  // What is multiplied: steps of the sums from `begin_` on, and columns.
+  int64_t begin_ = 0, steps_ = 0, first_ = 0, columns_ = 0;
+};
 
 template <typename T>
 class Multiplication {
@@ -90,7 +254,7 @@ class Multiplication {
         } else {
           alignas(64) T tile_of_y[kMostRows * kColumns];
           multiply(sums, a, a_row, last, tile_of_y, width, false);
-          Put(tile_of_y, width, rows, rest, y + full * kColumns, add);
+          PutTile(tile_of_y, width, rows, rest, y + full * kColumns, p_.y_row, add);
         }
       }
       const int64_t b_step = as_it_lies ? p_.b_step : kColumns;
@@ -99,16 +263,6 @@ class Multiplication {
       for (int64_t j = 0; j < full; ++j) {
         const T* panel = as_it_lies ? b + j * kColumns : panels_ + j * kColumns * steps;
         multiply(sums, a, a_row, panel, y + j * kColumns, p_.y_row, add);
-      }
-    }
-  }
-
-  void Put(const T* sums, int64_t width, int64_t rows, int64_t columns, T* y, bool add) const {
-    for (int64_t i = 0; i < rows; ++i, sums += width, y += p_.y_row) {
-      if (add) {
-        for (int64_t j = 0; j < columns; ++j) y[j] += sums[j];
-      } else {
-        std::copy_n(sums, columns, y);
       }
     }
   }
@@ -182,46 +336,69 @@ constexpr int64_t kProductsPerThread = 1 << 18;
 
 // The memory that makes a product fastest.
 template <typename T>
-int64_t MemoryFor(int64_t columns, int64_t summed) {
-  const int64_t across = PartsOfAtMost(columns, kProductColumns<T>) * kProductColumns<T>;
-  return std::min(kMostProductMemory<T>,
-                  std::max(kProductMemory<T>, kMostOfRows / int64_t{sizeof(T)} + across * summed));
+int64_t MemoryFor(const MatrixProduct<T>& p) {
+  if (IsInBlocks(p)) return MemoryInBlocks(p);
+  const int64_t across = PartsOfAtMost(p.columns, kProductColumns<T>) * kProductColumns<T>;
+  const int64_t wanted = kMostOfRows / int64_t{sizeof(T)} + across * p.summed;
+  return std::min(kMostProductMemory<T>, std::max(kProductMemory<T>, wanted));
 }
 
-// Memory of this thread, which it keeps: mapping it anew would take longer than small products.
-template <typename T>
-T* OwnMemory(int64_t size) {
-  static thread_local std::unique_ptr<Memory<T>> own;
-  static thread_local int64_t has = 0;
-  if (size > has) {
-    has = 0;
-    own = std::make_unique<Memory<T>>(size);
-    has = size;
+// Memory of this thread, one for each use. It keeps that of a few megabytes: mapping it anew would
+// take longer than small products.
+template <typename T, int kUse = 0>
+class OwnMemory {
+ public:
+  explicit OwnMemory(int64_t size) {
+    static thread_local std::unique_ptr<Memory<T>> kept;
+    static thread_local int64_t has = 0;
+    if (size > kMost) {
+      own_ = std::make_unique<Memory<T>>(size);
+    } else if (size > has) {
+      has = 0;
+      kept = std::make_unique<Memory<T>>(size);
+      has = size;
+    }
+    first_ = own_ ? own_->get() : kept->get();
   }
-  return own->get();
-}
+  T* get() const { return first_; }
 
+ private:
+  static constexpr int64_t kMost = (int64_t{4} << 20) / sizeof(T);
+  std::unique_ptr<Memory<T>> own_;
+  T* first_;
+};
+
+// Calls multiply(product) for parts of products that lie behind each other in `y`, on all threads.
+//
 // The sizes are rows, columns and what is summed over; then the distances along rows and sums in
 // the left operand, and along sums and columns in the right one; then for each other dimension its
 // size, and the distances in both.
-template <ffi::DataType kType>
-ffi::Error MatrixProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> w,
-                          ffi::Result<ffi::Buffer<kType>> y, ffi::Span<const int64_t> sizes) {
-  using T = ffi::NativeType<kType>;
+template <typename T, typename Multiply>
+void ForProducts(ffi::ThreadPool& pool, const T* a, const T* b, T* y,
+                 ffi::Span<const int64_t> sizes, const Multiply& multiply) {
   constexpr int64_t kColumns = kProductColumns<T>, kFixed = 7;
   const int64_t rows = sizes[0], columns = sizes[1], summed = sizes[2];
   const int64_t others = (static_cast<int64_t>(sizes.size()) - kFixed) / 3;
   int64_t count = 1;
   for (int64_t d = 0; d < others; ++d) count *= sizes[kFixed + 3 * d];
   const int64_t each = std::max<int64_t>(1, rows * columns * summed);
-  const int64_t wanted = std::max<int64_t>(
-      1, std::min(3 * ThreadsOf(pool), count * each / kProductsPerThread));
-  // Whole products are divided among threads if there are many, or else their columns or rows.
   const int64_t threads = ThreadsOf(pool);
+  int64_t wanted =
+      std::max<int64_t>(1, std::min(3 * threads, count * each / kProductsPerThread));
+  // Whole products are divided among threads if there are many, or else their columns or rows.
   int64_t column_parts = 1, row_parts = 1;
   if (threads > 1 && count < wanted) {
-    const int64_t parts = PartsOfAtMost(wanted, count);
-    if (columns >= 2 * kColumns * parts || columns >= rows) {
+    const int64_t parts = PartsOfAtMost(wanted, count), blocks = each / kLeastInBlocks;
+    if (kProductsInBlocks && count == 1 && blocks > 1) {
+      // Few parts, of which as little as possible is copied: rows of the left matrix for each part
+      // of the columns, and columns for each part of the rows.
+      wanted = std::min(threads * (blocks >= 32 * threads ? 2 : 1), blocks);
+      const auto copied = [=](int64_t part) { return part * rows + wanted / part * columns; };
+      for (int64_t part = 2; part <= wanted; ++part) {
+        if (wanted % part == 0 && copied(part) < copied(column_parts)) column_parts = part;
+      }
+      row_parts = wanted / column_parts;
+    } else if (columns >= 2 * kColumns * parts || columns >= rows) {
       column_parts = std::min(parts, PartsOfAtMost(columns, kColumns));
     } else {
       row_parts = std::min(parts, PartsOfAtMost(rows, MostRows(2)));
@@ -229,14 +406,11 @@ ffi::Error MatrixProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffe
   }
   const int64_t parts = column_parts * row_parts;
   const int64_t tasks = threads == 1 ? 1 : std::min(wanted, count * parts);
-  const int64_t size = MemoryFor<T>(columns, summed);
-  const T *a = x.typed_data(), *b = w.typed_data();
   ParallelFor(pool, tasks, [&](int64_t task) {
-    T* const memory = OwnMemory<T>(size);
     for (int64_t at = count * parts * task / tasks; at < count * parts * (task + 1) / tasks; ++at) {
       if (each > kProductsPerThread) EndIfInterrupted();
       const int64_t number = at / parts, part = at % parts;
-      MatrixProduct<T> product{a,        b,        y->typed_data() + number * rows * columns,
+      MatrixProduct<T> product{a,        b,        y + number * rows * columns,
                                rows,     columns,  summed,
                                sizes[3], sizes[4], sizes[5],
                                sizes[6], columns};
@@ -259,7 +433,91 @@ ffi::Error MatrixProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffe
       product.b += c0 * product.b_column;
       product.y += r0 * columns + c0;
       product.rows = r1 - r0, product.columns = c1 - c0;
-      MultiplyMatrices(product, memory, size);
+      multiply(product);
+    }
+  });
+}
+
+template <ffi::DataType kType>
+ffi::Error MatrixProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> w,
+                          ffi::Result<ffi::Buffer<kType>> y, ffi::Span<const int64_t> sizes) {
+  using T = ffi::NativeType<kType>;
+  ForProducts(pool, x.typed_data(), w.typed_data(), y->typed_data(), sizes,
+              [](const MatrixProduct<T>& product) { MultiplyMatrices(product); });
+  return ffi::Error::Success();
+}
+
+// Of 16-bit floats, in float32.
+ffi::Error NarrowProducts(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w,
+                          ffi::Result<ffi::AnyBuffer> y, ffi::Span<const int64_t> sizes) {
+  const auto a_size = static_cast<int64_t>(x.element_count());
+  const auto b_size = static_cast<int64_t>(w.element_count());
+  const auto size = static_cast<int64_t>(y->element_count());
+  const bool of_float16 = x.element_type() == ffi::DataType::F16;
+  const bool is_wide = y->element_type() == ffi::DataType::F32;
+  const OwnMemory<float, 1> a(a_size);
+  const OwnMemory<float, 2> b(b_size);
+  const OwnMemory<float, 3> sums(is_wide ? 0 : size);
+  const auto widen = of_float16 ? WidenFloat16 : WidenBFloat16;
+  const auto narrow = of_float16 ? NarrowToFloat16 : NarrowToBFloat16;
+  const auto convert_all = [&](int64_t size, auto convert, auto from, auto to) {
+    ForRanges(&pool, size, [=](int64_t begin, int64_t end) {
+      convert(from + begin, end - begin, to + begin);
+    });
+  };
+  convert_all(a_size, widen, static_cast<const uint16_t*>(x.untyped_data()), a.get());
+  convert_all(b_size, widen, static_cast<const uint16_t*>(w.untyped_data()), b.get());
+  float* const to = is_wide ? static_cast<float*>(y->untyped_data()) : sums.get();
+  ForProducts<float>(pool, a.get(), b.get(), to, sizes,
+                     [](const MatrixProduct<float>& product) { MultiplyMatrices(product); });
+  if (!is_wide) convert_all(size, narrow, to, static_cast<uint16_t*>(y->untyped_data()));
+  return ffi::Error::Success();
+}
+
+// Of complex numbers, by the four products of their real and imaginary parts.
+template <ffi::DataType kType>
+ffi::Error ComplexProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> w,
+                           ffi::Result<ffi::Buffer<kType>> y, ffi::Span<const int64_t> sizes) {
+  using T = typename ffi::NativeType<kType>::value_type;
+  // Real parts, and then imaginary ones.
+  const auto split = [&](const ffi::Buffer<kType>& of, T* parts, int64_t size) {
+    const T* from = reinterpret_cast<const T*>(of.typed_data());
+    ForRanges(&pool, size, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        parts[i] = from[2 * i];
+        parts[size + i] = from[2 * i + 1];
+      }
+    });
+  };
+  const auto a_size = static_cast<int64_t>(x.element_count());
+  const auto b_size = static_cast<int64_t>(w.element_count());
+  const OwnMemory<T, 1> a(2 * a_size);
+  const OwnMemory<T, 2> b(2 * b_size);
+  split(x, a.get(), a_size);
+  split(w, b.get(), b_size);
+  T* const out = reinterpret_cast<T*>(y->typed_data());
+  ForProducts<T>(pool, a.get(), b.get(), out, sizes, [=](MatrixProduct<T> product) {
+    const int64_t rows = product.rows, columns = product.columns, size = rows * columns;
+    const OwnMemory<T, 3> memory(2 * size);
+    T *const real = memory.get(), *const imaginary = real + size;
+    T* to = out + 2 * (product.y - out);
+    const int64_t y_row = 2 * product.y_row;
+    const T *re_a = product.a, *re_b = product.b, *im_a = re_a + a_size, *im_b = re_b + b_size;
+    const auto multiply = [&](const T* left, const T* right, T* into, Into how) {
+      product.a = left, product.b = right, product.y = into, product.into = how;
+      MultiplyMatrices(product);
+    };
+    product.y_row = columns;
+    multiply(re_a, re_b, real, Into::kNothing);
+    multiply(im_a, im_b, real, Into::kSubtract);
+    multiply(re_a, im_b, imaginary, Into::kNothing);
+    multiply(im_a, re_b, imaginary, Into::kAdd);
+    for (int64_t i = 0; i < rows; ++i, to += y_row) {
+      const T *re = real + i * columns, *im = imaginary + i * columns;
+      for (int64_t j = 0; j < columns; ++j) {
+        to[2 * j] = re[j];
+        to[2 * j + 1] = im[j];
+      }
     }
   });
   return ffi::Error::Success();
@@ -269,8 +527,10 @@ ffi::Error MatrixProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffe
 
 template <typename T>
 void MultiplyMatrices(const MatrixProduct<T>& product) {
-  const int64_t size = MemoryFor<T>(product.columns, product.summed);
-  MultiplyMatrices(product, OwnMemory<T>(size), size);
+  const int64_t size = MemoryFor(product);
+  const OwnMemory<T> memory(size);
+  if (IsInBlocks(product)) return MultiplicationInBlocks<T>(product, memory.get()).Run();
+  MultiplyMatrices(product, memory.get(), size);
 }
 
 template void MultiplyMatrices(const MatrixProduct<float>&);
@@ -280,14 +540,23 @@ template void MultiplyMatrices(const MatrixProduct<double>&);
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-#define DOVETAIL_PRODUCTS(suffix, type)                                          \
-  DOVETAIL_KERNEL(dovetail_products_##suffix, dovetail::MatrixProducts<type>,    \
-                  xla::ffi::Ffi::Bind()                                          \
-                      .Ctx<xla::ffi::ThreadPool>()                               \
-                      .Arg<xla::ffi::Buffer<type>>()                             \
-                      .Arg<xla::ffi::Buffer<type>>()                             \
-                      .Ret<xla::ffi::Buffer<type>>()                             \
+#define DOVETAIL_PRODUCTS(suffix, function, type)                             \
+  DOVETAIL_KERNEL(dovetail_products_##suffix, dovetail::function<type>,       \
+                  xla::ffi::Ffi::Bind()                                       \
+                      .Ctx<xla::ffi::ThreadPool>()                            \
+                      .Arg<xla::ffi::Buffer<type>>()                          \
+                      .Arg<xla::ffi::Buffer<type>>()                          \
+                      .Ret<xla::ffi::Buffer<type>>()                          \
                       .Attr<xla::ffi::Span<const int64_t>>("sizes"))
-DOVETAIL_PRODUCTS(f32, xla::ffi::DataType::F32);
-DOVETAIL_PRODUCTS(f64, xla::ffi::DataType::F64);
+DOVETAIL_PRODUCTS(f32, MatrixProducts, xla::ffi::DataType::F32);
+DOVETAIL_PRODUCTS(f64, MatrixProducts, xla::ffi::DataType::F64);
+DOVETAIL_PRODUCTS(c64, ComplexProducts, xla::ffi::DataType::C64);
+DOVETAIL_PRODUCTS(c128, ComplexProducts, xla::ffi::DataType::C128);
+DOVETAIL_KERNEL(dovetail_products_narrow, dovetail::NarrowProducts,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<xla::ffi::Span<const int64_t>>("sizes"));
 #pragma GCC visibility pop

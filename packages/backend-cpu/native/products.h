@@ -4,6 +4,7 @@
 #define DOVETAIL_CPU_PRODUCTS_H_
 
 #include <cstdint>
+#include <limits>
 
 #include "tiles.h"
 
@@ -20,6 +21,8 @@ struct MatrixProduct {
   int64_t rows, columns, summed;
   int64_t a_row, a_step, b_step, b_column, y_row;
   Into into = Into::kNothing;
+  // Of column j, rows from j + below on need not be computed.
+  int64_t below = std::numeric_limits<int64_t>::max() / 2;
 };
 
 // Tiles are two vectors wide.
@@ -29,6 +32,10 @@ constexpr int64_t kProductColumns = 2 * kLanes<T>;
 // The least memory for MultiplyMatrices, in elements.
 template <typename T>
 constexpr int64_t kProductMemory = 49152 / int64_t{sizeof(T)};
+
+// Whether large products are multiplied in blocks of both matrices: with AVX-512 that is not
+// measured.
+constexpr bool kProductsInBlocks = kVectorBytes < 64;
 
 // Multiplies on this thread. `memory` is for `size` elements, from a multiple of 64 bytes on; more
 // of it, up to kMostProductMemory, makes large products faster.

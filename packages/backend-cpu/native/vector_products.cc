@@ -5,6 +5,7 @@
 
 #include "kernel.h"
 #include "parallel.h"
+#include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -14,7 +15,7 @@ namespace ffi = xla::ffi;
 
 // Rows that are added up before they are added to the sums, and elements of them for which the sums
 // stay in the nearest cache.
-constexpr int kRows = 8;
+constexpr int kRows = kVectorBytes == 64 ? 8 : 4;
 constexpr int64_t kColumns = 4096;
 
 template <typename T>

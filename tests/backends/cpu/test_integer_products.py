@@ -10,7 +10,7 @@ import pytest
 import dovetail as dt
 from dovetail import lax
 from dovetail_cpu.kernel_library import library
-from dovetail_cpu.lowerings import contraction
+from dovetail_cpu.lowerings import contraction, matrix_products
 
 pytestmark = pytest.mark.tables
 
@@ -101,6 +101,7 @@ def test_complex_products(
     if native and library() is None:
         pytest.skip("no kernels were built: there is no C++ compiler")
     monkeypatch.setattr(contraction, "MANY_FOR_COPIES", 1)
+    monkeypatch.setattr(matrix_products, "MANY", 1 << 40)  # The kernel of products has its own.
     x_shape, y_shape, numbers = PRODUCTS[name]
     random = np.random.default_rng(3)
     x, y = (

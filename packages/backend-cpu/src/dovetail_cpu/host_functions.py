@@ -12,7 +12,7 @@ from dovetail_cpu import host_moves, kernel_library
 
 #: The most multiplications in a product of matrices, and in one that fills tiles of registers.
 _MOST_PRODUCTS: Final = 2**16
-_MOST_IN_TILES: Final = 2**18
+_MOST_IN_TILES: Final = 2**21
 #: Those of conversions, in the order of `native/host_arrays.cc`.
 _DTYPES: Final = (
     *("float32", "int32", "bool", "uint32", "float64", "int64"),

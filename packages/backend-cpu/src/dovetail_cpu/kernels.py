@@ -47,7 +47,14 @@ LAPACK: Final = "dovetail_lapack"
 LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 PIVOTS: Final = "dovetail_pivots"
-PRODUCTS: Final = {"float32": "dovetail_products_f32", "float64": "dovetail_products_f64"}
+PRODUCTS: Final = {
+    "float32": "dovetail_products_f32",
+    "float64": "dovetail_products_f64",
+    "complex64": "dovetail_products_c64",
+    "complex128": "dovetail_products_c128",
+    "bfloat16": "dovetail_products_narrow",
+    "float16": "dovetail_products_narrow",
+}
 REDUCE: Final = "dovetail_reduce"
 REMAINDER: Final = "dovetail_remainder"
 SCATTER: Final = "dovetail_scatter"
@@ -93,7 +100,7 @@ _TARGETS: Final = (
     LINEAR_RECURRENCE,
     ORDER_STATISTICS,
     PIVOTS,
-    *PRODUCTS.values(),
+    *sorted(set(PRODUCTS.values())),
     REDUCE,
     REMAINDER,
     SCATTER,

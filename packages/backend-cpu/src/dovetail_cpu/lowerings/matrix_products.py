@@ -20,12 +20,15 @@ TOO_MANY: Final = 1 << 27
 TOO_MANY_TRANSPOSED: Final = 1 << 30
 #: The same of each of several: XLA has a library compute attention, products and softmax at once.
 TOO_MANY_IN_EACH: Final = 1 << 23
-#: With AVX2 only, the same of each of several, and of float64.
+#: The same of each of several with AVX2 only, where one alone is never too large.
 TOO_MANY_IN_EACH_SHORT: Final = 1 << 22
-TOO_MANY_DOUBLES_SHORT: Final = 1 << 38
 #: The least rows, and numbers that are summed over where there are more than few columns.
 LEAST_ROWS: Final = 8
 LEAST_SUMMED: Final = 32
+#: What the kernel, like XLA, multiplies in float32.
+NARROW_FLOATS: Final = ("bfloat16", "float16")
+#: The sizes of the real numbers that are multiplied, other than 4.
+_ITEMSIZES: Final = {"float64": 8, "complex128": 8}
 #: The bytes of a vector, of which at least this part must be in use.
 _VECTOR: Final = 64
 _USED: Final = 0.6
@@ -35,12 +38,13 @@ _Dimension = tuple[int, ...]
 
 
 def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any) -> Any:
-    """The product of arrays of floats of one dtype; NotImplemented where XLA's own is as fast."""
+    """The product of arrays of one dtype; NotImplemented where XLA's own is as fast."""
     avals, (out,) = context.avals_in, context.avals_out
+    dtype = avals[0].dtype
     if (
-        out.dtype.name not in kernels.PRODUCTS
+        not _suits(dtype.name, out.dtype.name)
         or not _is_plain(precision)
-        or any(aval.dtype != out.dtype or aval.symbolic for aval in avals)
+        or any(aval.dtype != dtype or aval.symbolic for aval in avals)
         or out.size == 0
         or context.divides
         or not kernels.usable(context)
@@ -64,11 +68,20 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     (m, x_row), (n, y_column), (k, x_step, y_step) = rows[-1], columns[0], summed[0]
     if 1 not in (x_row, x_step) or 1 not in (y_column, y_step):
         return NotImplemented
-    if not _gains(m, n, k, out.dtype.itemsize, x_step != 1, bool(each)):
+    if not _gains(m, n, k, _ITEMSIZES.get(dtype.name, 4), x_step != 1, bool(each)):
         return NotImplemented
     numbers = [m, n, k, x_row, x_step, y_step, y_column, *[i for one in each for i in one]]
-    target = kernels.PRODUCTS[out.dtype.name]
+    target = kernels.PRODUCTS[dtype.name]
     return kernels.call(context, target, [x, y], [out], 0, sizes=numbers)[0]
+
+
+def _suits(dtype: str, out: str) -> bool:
+    """Whether the kernel has products of such numbers: with AVX-512 the compiler has others."""
+    if dtype in ("float32", "float64"):
+        return dtype == out
+    if dtype not in kernels.PRODUCTS or kernel_library.has_long_vectors():
+        return False
+    return dtype == out or (dtype in NARROW_FLOATS and out == "float32")
 
 
 def _is_plain(precision: Any) -> bool:
@@ -83,12 +96,9 @@ def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -
     lanes = _VECTOR // itemsize
     most = TOO_MANY_IN_EACH if several else TOO_MANY_TRANSPOSED if turned else TOO_MANY
     if not kernel_library.has_long_vectors():
-        if several:
-            most = TOO_MANY_IN_EACH_SHORT
-        elif itemsize == 8:
-            most = TOO_MANY_DOUBLES_SHORT
+        most = TOO_MANY_IN_EACH_SHORT if several else m * n * k * itemsize**2
     return (
-        (MANY_IN_EACH if several else MANY) <= m * n * k < most // itemsize**2 * 4
+        (MANY_IN_EACH if several else MANY) <= m * n * k < most * 4 // itemsize**2
         and m >= LEAST_ROWS
         and n >= _USED * lanes * -(-n // lanes)
         and (k >= LEAST_SUMMED or n <= 2 * lanes)
