@@ -11,6 +11,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "host_functions.h"
 #include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
@@ -137,7 +138,37 @@ ffi::Error Remainder(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y,
   return ffi::Error::Success();
 }
 
+// The same on the host, where denormal numbers are what they are.
+template <typename T>
+void OnHost(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
+  const T* dividend = static_cast<const T*>(operands[0]);
+  const T* divisor = static_cast<const T*>(operands[1]);
+  T repeated[kBlock];
+  std::fill_n(repeated, count > 0 && steps[0] == 0 ? kBlock : 0, *dividend);
+  for (ptrdiff_t at = 0; at < count; at += kBlock) {
+    const T* from = steps[0] == 0 ? repeated : dividend + at;
+    T* to = static_cast<T*>(result) + at;
+    const ptrdiff_t size = std::min<ptrdiff_t>(kBlock, count - at);
+    if (steps[1] == 0) {
+      Block<T, 0>(from, divisor, to, size);
+    } else {
+      Block<T, 1>(from, divisor + at, to, size);
+    }
+  }
+}
+
+const HostEntry kEntries[] = {
+    {"rem", "float32", OnHost<float>, kSeveral},
+    {"rem", "float64", OnHost<double>, kSome},
+};
+
 }  // namespace
+
+const HostEntry* RemainderFunctions(size_t* count) {
+  *count = sizeof(kEntries) / sizeof(kEntries[0]);
+  return kEntries;
+}
+
 }  // namespace dovetail
 
 // Nothing else is seen from outside.

@@ -101,7 +101,21 @@ ffi::Error Complement(ffi::ThreadPool pool, float scale, ffi::AnyBuffer x,
   });
 }
 
+template <typename Function>
+constexpr HostFunction kSingly = OnHost<float, OfSingles<AtOnce<Function>>>;
+
+const HostEntry kEntries[] = {
+    {"erf", "float32", kSingly<Error>, kScarce},
+    {"erfc", "float32", kSingly<ErrorComplement>, kScarce},
+};
+
 }  // namespace
+
+const HostEntry* ErrorFunctions(size_t* count) {
+  *count = sizeof(kEntries) / sizeof(kEntries[0]);
+  return kEntries;
+}
+
 }  // namespace dovetail
 
 // Nothing else is seen from outside.

@@ -278,6 +278,15 @@ struct Logistic {
   }
 };
 
+struct HyperbolicTangent {
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    constexpr float kFlat = 9.1f;  // From here on it is 1.
+    const Singles size = Magnitude(x);
+    const Singles growth = ExponentialLessOne::Of(AtMost(size, kFlat) * 2.0f);
+    return WithSignOf(growth / (growth + 2.0f), x);
+  }
+};
+
 struct HyperbolicCosine {
   // Half of exp(x) + 1 / exp(x).
   static DOVETAIL_INLINE Singles Of(Singles x) {
@@ -471,6 +480,13 @@ struct Power {
   }
 };
 
+struct PowerOfTwo {
+  static DOVETAIL_INLINE Single Of(Single x) {
+    const Single power = Narrow(Power::Exponential(Power::Limited(Wide(x))));
+    return x == x ? power : x;
+  }
+};
+
 template <typename Function>
 constexpr HostFunction kSingly = OnHost<float, OfSingles<AtOnce<Function>>>;
 template <typename Function>
@@ -486,6 +502,7 @@ const HostEntry kEntries[] = {
     {"cosh", "float32", kSingly<HyperbolicCosine>, kSome},
     {"exp", "float32", kSingly<Exponential>, kSeveral},
     {"exp", "float64", kDoubly<WideExponential>, kSome},
+    {"exp2", "float32", OnHost<float, OfVectors<PowerOfTwo, Single, float>>, kFew},
     {"expm1", "float32", kSingly<ExponentialLessOne>, kSeveral},
     {"expm1", "float64", kDoubly<WideExponentialLessOne>, kSome},
     {"log", "float32", kSingly<Logarithm>, kSeveral},
@@ -496,6 +513,7 @@ const HostEntry kEntries[] = {
     {"logistic", "float32", kSingly<Logistic>, kSeveral},
     {"pow", "float32", PairsOnHost<Power>, kSome},
     {"sinh", "float32", kSingly<HyperbolicSine>, kSome},
+    {"tanh", "float32", kSingly<HyperbolicTangent>, kFew},
     {"tanh", "float64", kDoubly<WideHyperbolicTangent>, kSome},
 };
 

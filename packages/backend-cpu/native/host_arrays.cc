@@ -130,11 +130,19 @@ void ArgExtreme(const void* const* operands, const ptrdiff_t* numbers, void* res
           found = ExtremeOf<kGreatest>::Both(found, x[i * inner + j]);
         }
       }
-      ptrdiff_t i = 0;
-      for (; i + 1 < size; ++i) {
+      const auto is_there = [&](ptrdiff_t i) {
         const T value = x[i * inner + j];
-        if (value == found || value != value) break;
+        return (value == found) | (value != value);
+      };
+      ptrdiff_t i = 0;
+      for (bool none = inner == 1; none && i + kLanes <= size;) {
+        // In a number as wide, or compilers would make no vectors of it.
+        std::conditional_t<sizeof(T) == 8, int64_t, int32_t> any = 0;
+        for (ptrdiff_t lane = 0; lane < kLanes; ++lane) any |= is_there(i + lane);
+        none = any == 0;
+        if (none) i += kLanes;
       }
+      while (i + 1 < size && !is_there(i)) ++i;
       out[j] = int32_t(i);
     }
   }
@@ -233,9 +241,11 @@ To Converted(From x) {
 
 template <typename From, typename To>
 void ConvertTo(const void* const* operands, void* result, ptrdiff_t count) {
-  const From* x = Operand<From>(operands, 0);
+  // Compilers make no vectors of truths.
+  using Element = std::conditional_t<std::is_same_v<From, bool>, uint8_t, From>;
+  const Element* x = Operand<Element>(operands, 0);
   To* out = static_cast<To*>(result);
-  for (ptrdiff_t i = 0; i < count; ++i) out[i] = Converted<From, To>(x[i]);
+  for (ptrdiff_t i = 0; i < count; ++i) out[i] = Converted<Element, To>(x[i]);
 }
 
 // The number: which of the dtypes of `_DTYPES` to convert to.
@@ -282,14 +292,23 @@ void IntegerPower(const void* const* operands, const ptrdiff_t* numbers, void* r
   FlushDenormals flush;
   const T* x = Operand<T>(operands, 0);
   T* out = static_cast<T*>(result);
-  std::fill_n(out, count, T(1));
   const ptrdiff_t power = numbers[0] < 0 ? -numbers[0] : numbers[0];
-  for (int bit = 62; bit >= 0; --bit) {
-    if (power >> bit == 0) continue;
-    const bool more = power >> bit & 1;
-    for (ptrdiff_t i = 0; i < count; ++i) out[i] *= more ? out[i] * x[i] : out[i];
+  constexpr ptrdiff_t kBlock = 1024;
+  for (ptrdiff_t begin = 0; begin < count; begin += kBlock, x += kBlock, out += kBlock) {
+    const ptrdiff_t size = std::min(kBlock, count - begin);
+    // x to the power of the first digit.
+    std::copy_n(x, size, out);
+    if (power == 0) std::fill_n(out, size, T(1));
+    for (int bit = 61; bit >= 0; --bit) {
+      if (power >> bit <= 1) continue;
+      if (power >> bit & 1) {
+        for (ptrdiff_t i = 0; i < size; ++i) out[i] *= out[i] * x[i];
+      } else {
+        for (ptrdiff_t i = 0; i < size; ++i) out[i] *= out[i];
+      }
+    }
+    for (ptrdiff_t i = 0; i < size && numbers[0] < 0; ++i) out[i] = T(1) / out[i];
   }
-  for (ptrdiff_t i = 0; i < count && numbers[0] < 0; ++i) out[i] = T(1) / out[i];
 }
 
 // Numbers: rows that are added, and elements of each. Those whose index is out of bounds are not.
@@ -313,17 +332,17 @@ void AddAtIndices(const void* const* operands, const ptrdiff_t* numbers, void* r
   {"reduce_sum", dtype, Reduce<T, Sum>, kMost}, {"reduce_prod", dtype, Reduce<T, Product>, kMost}, \
       {"reduce_max", dtype, Reduce<T, ExtremeOf<true>>, kMost},                              \
       {"reduce_min", dtype, Reduce<T, ExtremeOf<false>>, kMost},                             \
-      {"argmax", dtype, ArgExtreme<T, true>, kMany},                                         \
-      {"argmin", dtype, ArgExtreme<T, false>, kMany},                                        \
+      {"argmax", dtype, ArgExtreme<T, true>, kSome},                                         \
+      {"argmin", dtype, ArgExtreme<T, false>, kSome},                                        \
       {"cumsum", dtype, Cumulative<T, Sum>, kSome},                                          \
       {"cumprod", dtype, Cumulative<T, Product>, kSome},                                     \
-      {"cummax", dtype, Cumulative<T, ExtremeOf<true>>, kSome},                              \
-      {"cummin", dtype, Cumulative<T, ExtremeOf<false>>, kSome},                             \
-      {"convert_element_type", dtype, Convert<T>, kMany},                                    \
+      {"cummax", dtype, Cumulative<T, ExtremeOf<true>>, kFew},                              \
+      {"cummin", dtype, Cumulative<T, ExtremeOf<false>>, kFew},                             \
+      {"convert_element_type", dtype, Convert<T>, kSeveral},                                    \
       {"scatter-add", dtype, AddAtIndices<T>, kSome}
 #define DOVETAIL_FOR_FLOATS(T, dtype)                                    \
   {"reduce_max_of_numbers", dtype, Reduce<T, ExtremeOf<true>>, kMost},   \
-      {"integer_pow", dtype, IntegerPower<T>, kMany}, {"round", dtype, Round<T>, kMany}
+      {"integer_pow", dtype, IntegerPower<T>, kSome}, {"round", dtype, Round<T>, kMany}
 
 const HostEntry kEntries[] = {
     DOVETAIL_FOR_NUMBERS(float, "float32"),

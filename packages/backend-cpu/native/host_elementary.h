@@ -62,20 +62,13 @@ inline float AtZero(float x, double result) {
 }
 
 struct ReciprocalRoot {
-  float operator()(float x) const { return float(1 / std::sqrt(double(x))); }
+  float operator()(float x) const { return 1 / std::sqrt(x); }
 };
 struct Log1p {
   float operator()(float value) const {
     const double x = value, near = x * (1 - x * (0.5 - x * (1. / 3)));
     const double far = LogarithmOf(1 + x);
     return float(std::fabs(x) < 1e-4 ? near : far);
-  }
-};
-struct Tanh {
-  float operator()(float value) const {
-    const double x = value, power = ExponentialOf(2 * x);
-    const double near = x * (1 - x * x * (1. / 3)), far = (power - 1) / (power + 1);
-    return AtZero(value, std::fabs(x) < 1e-4 ? near : far);
   }
 };
 

@@ -178,6 +178,13 @@ struct DivideIntegers {
     if (std::is_signed_v<T> && y == T(-1)) return T(-std::make_unsigned_t<T>(x));
     return x / y;
   }
+  // Float64 has these numbers, and a quotient that is none is further from the next than rounding
+  // takes it. So compilers make vectors.
+  int32_t operator()(int32_t x, int32_t y) const {
+    const bool is_unit = y == -1;
+    const int32_t found = int32_t(double(x) / double((y == 0) | is_unit ? 1 : y));
+    return y == 0 ? -1 : is_unit ? int32_t(-uint32_t(x)) : found;
+  }
 };
 
 struct RemainderOfIntegers {
@@ -186,12 +193,9 @@ struct RemainderOfIntegers {
     if (y == 0) return x;
     return std::is_signed_v<T> && y == T(-1) ? 0 : x % y;
   }
-};
-
-struct Remainder {
-  template <typename T>
-  T operator()(T x, T y) const {
-    return std::fmod(x, y);
+  int32_t operator()(int32_t x, int32_t y) const {
+    const int32_t quotient = DivideIntegers()(x, y);
+    return y == 0 ? x : int32_t(uint32_t(x) - uint32_t(quotient) * uint32_t(y));
   }
 };
 
@@ -276,8 +280,12 @@ struct Copy {
   }
 };
 
+// Of truths as bytes: compilers make no vectors of truths.
+struct NotTrue {
+  uint8_t operator()(uint8_t x) const { return x ^ 1; }
+};
+
 struct Not {
-  bool operator()(bool x) const { return !x; }
   template <typename T>
   T operator()(T x) const {
     return ~x;
@@ -295,7 +303,7 @@ struct Not {
 
 #define DOVETAIL_FOR_BITS(T, dtype)                                               \
   {"and", dtype, Binary<T, And>, kMany}, {"or", dtype, Binary<T, Or>, kMany},     \
-      {"xor", dtype, Binary<T, Xor>, kMany}, {"not", dtype, Unary<T, Not>, kMany}
+      {"xor", dtype, Binary<T, Xor>, kMany}
 
 #define DOVETAIL_FOR_INTEGERS(T, dtype)                                                     \
   DOVETAIL_FOR_NUMBERS(T, dtype), DOVETAIL_FOR_BITS(T, dtype),                              \
@@ -304,7 +312,8 @@ struct Not {
       {"shift_left", dtype, Binary<T, ShiftLeft>, kMany},                                   \
       {"shift_right_logical", dtype, Binary<T, ShiftRightLogical>, kMany},                  \
       {"shift_right_arithmetic", dtype, Binary<T, ShiftRightArithmetic>, kMany},            \
-      {"square", dtype, Unary<T, SquareInteger>, kMany}, {"clamp", dtype, Clamp<T>, kMany}
+      {"square", dtype, Unary<T, SquareInteger>, kMany},                                    \
+      {"not", dtype, Unary<T, Not>, kMany}, {"clamp", dtype, Clamp<T>, kMany}
 #define DOVETAIL_FOR_SIGNED(T, dtype) \
   {"abs", dtype, Unary<T, AbsoluteInteger>, kMany}, {"neg", dtype, Unary<T, NegativeInteger>, kMany}
 #define DOVETAIL_FOR_FLOATS(T, dtype)                                                        \
@@ -314,10 +323,7 @@ struct Not {
       {"sqrt", dtype, Unary<T, SquareRoot>, kMany}, {"clamp", dtype, Clamp<T>, kMany},       \
       {"is_finite", dtype, Unary<T, IsFinite>, kMany},                                       \
       {"one_minus_square", dtype, Unary<T, OneMinusSquare>, kMany},                          \
-      {"square", dtype, Unary<T, Square>, kMany},                                              \
-      {"rem", dtype, Binary<T, Remainder, KeepDenormals>, kFew},                             \
-      {"exp2", dtype, Unary<T, PowerOfTwo>, kFew}, {"erf", dtype, Unary<T, Erf>, kFew},      \
-      {"erfc", dtype, Unary<T, Erfc>, kFew}
+      {"square", dtype, Unary<T, Square>, kMany}
 
 const HostEntry kEntries[] = {
     DOVETAIL_FOR_FLOATS(float, "float32"),
@@ -328,28 +334,31 @@ const HostEntry kEntries[] = {
     DOVETAIL_FOR_SIGNED(int32_t, "int32"),
     DOVETAIL_FOR_SIGNED(int64_t, "int64"),
     DOVETAIL_FOR_BITS(bool, "bool"),
+    {"not", "bool", Unary<uint8_t, NotTrue>, kMany},
     {"eq", "bool", Binary<bool, Equal>, kMany},
     {"ne", "bool", Binary<bool, NotEqual>, kMany},
     {"select_n", "bool", Select<bool>, kMany},
     {"copy", "bool", Unary<bool, Copy>, kMany},
-    {"rsqrt", "float32", Unary<float, ReciprocalRoot>, kMany},
-    {"tanh", "float32", Unary<float, Tanh>, kSome},
+    {"rsqrt", "float32", Unary<float, ReciprocalRoot>, kSome},
     {"erf_inv_fast", "float32", Unary<float, InverseErf>, kSome},
-    {"acos", "float64", Unary<double, ArcCosine>, kFew},
-    {"acosh", "float64", Unary<double, InverseOfCosh>, kFew},
-    {"asin", "float64", Unary<double, ArcSine>, kFew},
-    {"asinh", "float64", Unary<double, InverseOfSinh>, kFew},
-    {"atan", "float64", Unary<double, ArcTangent>, kFew},
-    {"atan2", "float64", Binary<double, ArcTangent2>, kFew},
-    {"atanh", "float64", Unary<double, InverseOfTanh>, kFew},
-    {"cbrt", "float64", Unary<double, CubeRoot>, kFew},
-    {"cosh", "float64", Unary<double, HyperbolicCosine>, kFew},
-    {"log2", "float64", Unary<double, LogarithmToTwo>, kFew},
-    {"logistic", "float64", Unary<double, Logistic64>, kFew},
-    {"pow", "float64", Binary<double, Power64>, kFew},
-    {"rsqrt", "float64", Unary<double, ReciprocalRoot64>, kMany},
-    {"sinh", "float64", Unary<double, HyperbolicSine>, kFew},
-    {"tan", "float64", Unary<double, Tangent64>, kFew},
+    {"acos", "float64", Unary<double, ArcCosine>, kScarce},
+    {"acosh", "float64", Unary<double, InverseOfCosh>, kScarce},
+    {"asin", "float64", Unary<double, ArcSine>, kScarce},
+    {"asinh", "float64", Unary<double, InverseOfSinh>, kScarce},
+    {"atan", "float64", Unary<double, ArcTangent>, kScarce},
+    {"atan2", "float64", Binary<double, ArcTangent2>, kScarce},
+    {"atanh", "float64", Unary<double, InverseOfTanh>, kScarce},
+    {"cbrt", "float64", Unary<double, CubeRoot>, kScarce},
+    {"erf", "float64", Unary<double, Erf>, kRare},
+    {"erfc", "float64", Unary<double, Erfc>, kRare},
+    {"exp2", "float64", Unary<double, PowerOfTwo>, kRare},
+    {"cosh", "float64", Unary<double, HyperbolicCosine>, kScarce},
+    {"log2", "float64", Unary<double, LogarithmToTwo>, kScarce},
+    {"logistic", "float64", Unary<double, Logistic64>, kScarce},
+    {"pow", "float64", Binary<double, Power64>, kScarce},
+    {"rsqrt", "float64", Unary<double, ReciprocalRoot64>, kSome},
+    {"sinh", "float64", Unary<double, HyperbolicSine>, kScarce},
+    {"tan", "float64", Unary<double, Tangent64>, kScarce},
 };
 #undef DOVETAIL_FOR_FLOATS
 #undef DOVETAIL_FOR_INTEGERS
@@ -366,9 +375,10 @@ extern "C" const void* dovetail_host_functions(size_t* count) {
     std::vector<dovetail::HostEntry> entries(std::begin(dovetail::kEntries),
                                              std::end(dovetail::kEntries));
     for (const auto functions :
-         {dovetail::ArrayFunctions, dovetail::CircularFunctions, dovetail::ExponentialFunctions,
-          dovetail::FourierFunctions, dovetail::MoveFunctions, dovetail::RandomFunctions,
-          dovetail::SearchFunctions, dovetail::SortFunctions}) {
+         {dovetail::ArrayFunctions, dovetail::CircularFunctions, dovetail::ErrorFunctions,
+          dovetail::ExponentialFunctions, dovetail::FourierFunctions, dovetail::MoveFunctions,
+          dovetail::RandomFunctions, dovetail::RemainderFunctions, dovetail::SearchFunctions,
+          dovetail::SortFunctions}) {
       size_t more;
       const dovetail::HostEntry* others = functions(&more);
       entries.insert(entries.end(), others, others + more);

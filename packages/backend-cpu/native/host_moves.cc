@@ -30,6 +30,10 @@ void MoveElements(const char* from, char* to, const Dimension* dimensions, int c
     }
   } else if (own.from == sizeof(Element) && own.to == sizeof(Element)) {
     std::memcpy(to, from, own.size * sizeof(Element));
+  } else if (own.from == -ptrdiff_t(sizeof(Element)) && own.to == sizeof(Element)) {
+    for (ptrdiff_t i = 0; i < own.size; ++i) {
+      std::memcpy(to + i * sizeof(Element), from - i * sizeof(Element), sizeof(Element));
+    }
   } else {
     for (ptrdiff_t i = 0; i < own.size; ++i, from += own.from, to += own.to) {
       std::memcpy(to, from, sizeof(Element));
@@ -184,7 +188,7 @@ const HostEntry kEntries[] = {
     {"dynamic_update_slice", "int32", DynamicUpdateSlice, kSome},
     {"gather", "int32", TakeRows, kSome},
     {"pad", "*", Pad, kSome},
-    {"rev", "*", Rearrange, kSome},
+    {"rev", "*", Rearrange, kFew},
     {"scatter", "*", PutRows, kSome},
     {"slice", "*", Rearrange, kSome},
     {"split", "*", Split, kMost},

@@ -64,7 +64,7 @@ void RandomFoldIn(const void* const* operands, const ptrdiff_t* numbers, void* r
 
 const HostEntry kEntries[] = {
     {"random_bits", "uint32", RandomBits, kMany},
-    {"random_fold_in", "uint32", RandomFoldIn, kFew},
+    {"random_fold_in", "uint32", RandomFoldIn, kScarce},
     {"random_seed", "int32", RandomSeed<int32_t>, kMany},
     {"random_seed", "int64", RandomSeed<int64_t>, kMany},
     {"random_seed", "uint32", RandomSeed<uint32_t>, kMany},

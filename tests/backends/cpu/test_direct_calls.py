@@ -19,6 +19,7 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.runtime.arrays.held_values import held_value
+from dovetail._core.runtime.calls import direct_calls
 from dovetail._core.runtime.devices.host_functions import host_functions
 
 pytestmark = pytest.mark.skipif(not host_functions(), reason="every call here needs a program")
@@ -194,12 +195,37 @@ def test_special_numbers_that_are_repeated() -> None:
 
 def test_repeated_numbers_that_need_a_program() -> None:
     one = np.float32(1)
-    large = lax.broadcast_in_dim(one, (2**18 + 1,), ())
+    large = lax.broadcast_in_dim(one, (2**20 + 1,), ())
     assert held_value(large) is None
-    assert large.sum() == 2**18 + 1
+    assert large.sum() == 2**20 + 1
     assert lax.broadcast_in_dim(1.0, (3,), ()).weak_type
     with dt.debug_nans(True), pytest.raises(FloatingPointError):
         lax.broadcast_in_dim(np.float32("nan"), (3,), ()) * one
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_arrays_may_be_larger_where_programs_have_one_thread(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct_calls, "thread_count", lambda: threads)
+    direct_calls.limits.cache_clear()
+    try:
+        for size, needs_program in ((2**18, False), (2**20, threads > 1), (2**20 + 1, True)):
+            x = np.linspace(-3, 3, size, dtype=np.float32)
+            placed = jnp.asarray(x)
+            for function, expected in [
+                (lambda a: a / 4, x / 4),
+                (lambda a: jnp.where(a > 0, a, -a), np.abs(x)),
+                (lambda a: a > 0.5, x > 0.5),
+                (jnp.floor, np.floor(x)),
+                (jnp.max, x.max()),
+            ]:
+                compiled = dt.jit(lambda a, function=function: function(a))
+                for _ in range(2):
+                    np.testing.assert_array_equal(compiled(placed), expected)
+            assert (held_value(dt.jit(lambda a: a - 1)(placed)) is None) == needs_program
+    finally:
+        direct_calls.limits.cache_clear()
 
 
 @pytest.mark.parametrize("number", [2, -0.5, np.inf, np.nan, -0.0])

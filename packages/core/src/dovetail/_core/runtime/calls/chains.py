@@ -28,13 +28,12 @@ from dovetail._core.plugins.hookspecs import HostFunction
 from dovetail._core.runtime.arrays.array import Array, KeyArray
 from dovetail._core.runtime.calls.direct_calls import (
     KINDS,
-    LONGEST,
-    MOST_ELEMENTS,
     NO_NUMBER,
     Way,
     are_operands,
     kind_of,
     know_default_place,
+    limits,
 )
 from dovetail._core.runtime.devices.host_functions import host_function, host_functions
 from dovetail._core.trace.primitive import Primitive
@@ -278,7 +277,7 @@ class _Chain:
         first = len(self.sizes)
         self.steps.append((step, first))
         # A program would fuse several.
-        if self.share > (LONGEST if len(self.steps) == 1 else self.most):
+        if self.share > (limits().longest if len(self.steps) == 1 else self.most):
             raise _NoChain
         self.sizes += [_padded(math.prod(out.shape) * out.dtype.itemsize) for out in outs]
         return [_Value("computed", first + n, out.shape) for n, out in enumerate(outs)]
@@ -299,7 +298,7 @@ class _Chain:
         numbers: list[int] = []
         for out in outvars:
             aval, value = physical_aval(out.aval), self.value(out)
-            if math.prod(aval.shape) > MOST_ELEMENTS:
+            if math.prod(aval.shape) > limits().elements:
                 raise _NoChain
             alone = (
                 value.kind == "computed"

@@ -10,6 +10,7 @@ is needed.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -24,19 +25,20 @@ from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.host_functions import host_function
 from dovetail._core.runtime.devices.sharding import first_sharding
+from dovetail._core.runtime.devices.threads import thread_count
 from dovetail._core.trace.primitive import Primitive
 
 __all__ = [
     "KINDS",
-    "LONGEST",
-    "MOST_ELEMENTS",
     "MOST_OPERANDS",
     "NO_NUMBER",
+    "Limits",
     "Way",
     "are_operands",
     "compute_directly",
     "kind_of",
     "know_default_place",
+    "limits",
     "may_be_direct",
     "refuse",
     "tell_way",
@@ -52,11 +54,33 @@ WEAK: Final = 0x10000
 _CONSTANT: Final = -1
 NO_NUMBER: Final = -1
 _BYTE: Final = np.dtype(np.uint8)
-#: Larger arrays hold no values.
-MOST_ELEMENTS: Final = 2**18
-#: How long a single operation may take, where a program takes 1 to start: its own loop would take
-#: as long, and parts for two threads would gain little.
-LONGEST: Final = 8
+
+
+class Limits(NamedTuple):
+    """What may be computed in the calling thread.
+
+    Attributes:
+        elements: larger arrays hold no values.
+        longest: how long a single operation may take, where a program takes 1 to start.
+    """
+
+    elements: int
+    longest: int
+
+
+#: The loop of a program would take as long, and parts for two threads would gain little.
+_OF_SEVERAL_THREADS: Final = Limits(2**18, 8)
+#: Nothing else would be computed meanwhile.
+_OF_ONE_THREAD: Final = Limits(2**20, 32)
+
+
+@functools.cache
+def limits() -> Limits:
+    """What may be computed without a program, by the threads that programs have."""
+    return _OF_ONE_THREAD if thread_count() == 1 else _OF_SEVERAL_THREADS
+
+
+clients.on_clear(limits.cache_clear)
 
 
 class Way(NamedTuple):
@@ -176,7 +200,7 @@ def _way(
         tuple(constants),
         out.dtype,
         out.weak_type,
-        min(function.most * LONGEST, MOST_ELEMENTS),
+        min(function.most * limits().longest, limits().elements),
     )
 
 
@@ -233,7 +257,7 @@ def refuse(compiled: Any, args: Sequence[Any]) -> None:
     kinds = tuple([KINDS.get(type(x)) or kind_of(x.aval) for x in args])
     nothing = (NO_NUMBER,) * len(args)
     key = config.trace_key()
-    compiled._add_direct(0, key, kinds, nothing, (), (), _BYTE, False, MOST_ELEMENTS, None, ())
+    compiled._add_direct(0, key, kinds, nothing, (), (), _BYTE, False, limits().elements, None, ())
 
 
 def tell_way(
