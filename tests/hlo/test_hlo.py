@@ -10,7 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import dovetail as dt
 from dovetail._core.base import config
+from dovetail._core.hlo import context
 from dovetail.extend import Primitive, ShapedArray
 from dovetail.extend.avals import make_aval
 
@@ -522,3 +524,23 @@ def test_all_values_have_the_same_batch_dimensions() -> None:
                 [X],
                 [aval(X.shape)],
             )
+
+
+def test_compiled_modules_have_contexts_of_their_own(monkeypatch):
+    monkeypatch.setattr(context, "_spare", [])
+    x = np.ones(3, np.float32)
+    bytecode = context.module_bytecode(dt.jit(dt.lax.lgamma).lower(x).compiler_ir())
+    with context.parsed_alone(bytecode) as one, context.parsed_alone(bytecode) as other:
+        assert str(one) == str(other)
+        assert one.context is not other.context
+    assert len(context._spare) == 2
+    for _ in range(3):
+        with context.parsed_alone(bytecode):
+            assert len(context._spare) == 1, "one that was used is used again"
+    monkeypatch.setattr(context, "_MOST_USES", 0)
+    for count in (1, 0):
+        with context.parsed_alone(bytecode):
+            pass
+        assert len(context._spare) == count, "not for ever"
+    with context.parsed_alone(b"ML\xefR of another dialect") as unread:
+        assert type(unread) is bytes

@@ -2,13 +2,17 @@
 //
 // XLA computes such a sum of what it broadcasts in a scalar loop along the rows. Here the lanes of
 // vectors are rows of the second matrix, a few vectors of which are turned at a time, and tiles of
-// the result stay in registers.
+// the result stay in registers. Roots and exponentials of the sums are taken before they are
+// written: a loop of XLA's takes longer to compile than all the rest.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
+#include "exponentials.h"
 #include "kernel.h"
 #include "parallel.h"
 #include "tiles.h"
@@ -19,6 +23,9 @@ namespace dovetail {
 namespace {
 
 namespace ffi = xla::ffi;
+
+// What is computed of a sum; `kExponential` of its product with a number, of float32 alone.
+enum Function : int64_t { kSum, kRoot, kExponential };
 
 constexpr int kRows = kManyRegisters ? 5 : 4;
 constexpr int kVectors = kManyRegisters ? 4 : 2;
@@ -78,10 +85,20 @@ void SumInPairs(const T* const* rows, int64_t size, const T* columns, T* sums) {
   for (int i = 0; i < kRows * kColumns<T>; ++i) sums[i] += rest[i];
 }
 
+template <typename T>
+void Apply(int64_t function, T factor, T* sums, int64_t count) {
+  if (function == kRoot) {
+    for (int64_t i = 0; i < count; ++i) sums[i] = std::sqrt(sums[i]);
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (function == kExponential) Exponentiate(factor, sums, count);
+  }
+}
+
 // The results of some rows of x with up to kColumns rows of y, whose elements lie in `turned`.
 template <typename T, bool kSquared>
 void Rows(const T* x, int64_t count, int64_t size, const T* turned, T* to, int64_t columns,
-          int64_t stride) {
+          int64_t stride, int64_t function, T factor) {
   T sums[kRows * kColumns<T>];
   for (int64_t i = 0; i < count; i += kRows) {
     const T* rows[kRows];  // The last row stands in for those beyond.
@@ -91,6 +108,7 @@ void Rows(const T* x, int64_t count, int64_t size, const T* turned, T* to, int64
       continue;
     }
     SumInPairs<T, kSquared>(rows, size, turned, sums);
+    Apply(function, factor, sums, kRows * kColumns<T>);
     for (int64_t r = 0; r < std::min<int64_t>(kRows, count - i); ++r) {
       std::memcpy(to + (i + r) * stride, sums + r * kColumns<T>, columns * sizeof(T));
     }
@@ -99,7 +117,7 @@ void Rows(const T* x, int64_t count, int64_t size, const T* turned, T* to, int64
 
 template <typename T>
 void DistancesOf(ffi::ThreadPool& pool, const T* x, const T* y, T* to, int64_t batch, int64_t rows,
-                 int64_t columns, int64_t size, bool squared) {
+                 int64_t columns, int64_t size, bool squared, int64_t function, double factor) {
   const int64_t across = (columns + kColumns<T> - 1) / kColumns<T>;
   const int64_t down = (rows + kRowsOfTask - 1) / kRowsOfTask;
   const auto task = [&](int64_t index) {
@@ -114,7 +132,7 @@ void DistancesOf(ffi::ThreadPool& pool, const T* x, const T* y, T* to, int64_t b
     }
     const auto body = squared ? Rows<T, true> : Rows<T, false>;
     body(x + (matrix * rows + row) * size, std::min(kRowsOfTask, rows - row), size, turned.data(),
-         to + (matrix * rows + row) * columns + column, count, columns);
+         to + (matrix * rows + row) * columns + column, count, columns, function, T(factor));
   };
   const int64_t tasks = batch * across * down;
   if (batch * rows * columns * size < 2 * kPerThread) {
@@ -126,19 +144,19 @@ void DistancesOf(ffi::ThreadPool& pool, const T* x, const T* y, T* to, int64_t b
 
 // x is of shape (batch, rows, size), y of (batch, columns, size).
 ffi::Error Distances(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y,
-                     ffi::Result<ffi::AnyBuffer> out, int64_t squared) {
+                     ffi::Result<ffi::AnyBuffer> out, int64_t squared, int64_t function,
+                     double factor) {
   const auto shape = x.dimensions();
-  const int64_t columns = y.dimensions()[1];
+  const auto compute = [&](auto zero) {
+    using T = decltype(zero);
+    DistancesOf(pool, static_cast<const T*>(x.untyped_data()),
+                static_cast<const T*>(y.untyped_data()), static_cast<T*>(out->untyped_data()),
+                shape[0], shape[1], y.dimensions()[1], shape[2], squared != 0, function, factor);
+  };
   if (x.element_type() == ffi::DataType::F32) {
-    DistancesOf(pool, static_cast<const float*>(x.untyped_data()),
-                static_cast<const float*>(y.untyped_data()),
-                static_cast<float*>(out->untyped_data()), shape[0], shape[1], columns, shape[2],
-                squared != 0);
+    compute(0.0f);
   } else {
-    DistancesOf(pool, static_cast<const double*>(x.untyped_data()),
-                static_cast<const double*>(y.untyped_data()),
-                static_cast<double*>(out->untyped_data()), shape[0], shape[1], columns, shape[2],
-                squared != 0);
+    compute(0.0);
   }
   return ffi::Error::Success();
 }
@@ -154,5 +172,7 @@ DOVETAIL_KERNEL(dovetail_distances, dovetail::Distances,
                     .Arg<xla::ffi::AnyBuffer>()
                     .Arg<xla::ffi::AnyBuffer>()
                     .Ret<xla::ffi::AnyBuffer>()
-                    .Attr<int64_t>("squared"));
+                    .Attr<int64_t>("squared")
+                    .Attr<int64_t>("function")
+                    .Attr<double>("factor"));
 #pragma GCC visibility pop

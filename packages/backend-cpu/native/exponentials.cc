@@ -12,6 +12,7 @@
 
 #include "elementary.h"
 #include "exponential.h"
+#include "exponentials.h"
 #include "logarithm_tables.h"
 
 // Vectors are passed among functions that are inlined.
@@ -518,6 +519,12 @@ const HostEntry kEntries[] = {
 };
 
 }  // namespace
+
+void Exponentiate(float factor, float* x, int64_t count) {
+  for (int64_t i = 0; i < count; i += kSingles) {
+    Store(Exponential::Of(factor * Load<Singles>(x + i)), x + i);
+  }
+}
 
 const HostEntry* ExponentialFunctions(size_t* count) {
   *count = sizeof(kEntries) / sizeof(kEntries[0]);

@@ -61,11 +61,50 @@ ffi::Error ByNumber(ffi::DataType type, const F& f) {
   }
 }
 
+// What a few neighbours come to, combined in pairs.
+template <typename Op, int kSize, typename T>
+inline T FoldFew(const T* x) {
+  if constexpr (kSize == 1) {
+    return *x;
+  } else {
+    constexpr int kFirst = kSize > 4 ? 4 : kSize > 2 ? 2 : 1;
+    return Op::Of(FoldFew<Op, kFirst>(x), FoldFew<Op, kSize - kFirst>(x + kFirst));
+  }
+}
+
+// Rows of 1 to kFew elements, of which compilers make loops of vectors.
+constexpr int kFew = 8;
+template <typename Op, int kSize = 1, typename T>
+void FoldShortRows(ffi::ThreadPool& pool, const T* x, T* to, int64_t rows, int64_t size) {
+  if constexpr (kSize < kFew) {
+    if (size > kSize) return FoldShortRows<Op, kSize + 1>(pool, x, to, rows, size);
+  }
+  ForRanges(&pool, rows, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = FoldFew<Op, kSize>(x + i * kSize);
+  });
+}
+
+// The better of two, or what is NaN.
+template <bool kLargest>
+struct Better {
+  template <typename T>
+  static T Of(T a, T b) {
+    return (kLargest ? a > b : a < b) | (a != a) ? a : b;
+  }
+};
+
 template <bool kLargest>
 ffi::Error ExtremesOf(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const Sizes& s) {
   return ByType(x.element_type(), [&](auto element) {
-    Extremes<Order<decltype(element), kLargest>>(pool, x.untyped_data(), to, s.outer, s.size,
-                                                 s.inner);
+    using T = decltype(element);
+    if constexpr (sizeof(T) >= 4) {
+      if (s.inner == 1 && s.size > 0 && s.size <= kFew) {
+        FoldShortRows<Better<kLargest>>(pool, static_cast<const T*>(x.untyped_data()),
+                                        static_cast<T*>(to), s.outer, s.size);
+        return ffi::Error::Success();
+      }
+    }
+    Extremes<Order<T, kLargest>>(pool, x.untyped_data(), to, s.outer, s.size, s.inner);
     return ffi::Error::Success();
   });
 }
@@ -73,7 +112,13 @@ ffi::Error ExtremesOf(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, 
 template <typename Op>
 ffi::Error Fold(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const Sizes& s) {
   return ByNumber(x.element_type(), [&](auto number) {
-    FoldNumbers<Op, decltype(number)>(pool, x.untyped_data(), to, s.outer, s.size, s.inner);
+    using T = decltype(number);
+    if (s.inner == 1 && s.size > 0 && s.size <= kFew) {
+      FoldShortRows<Op>(pool, static_cast<const T*>(x.untyped_data()), static_cast<T*>(to),
+                        s.outer, s.size);
+    } else {
+      FoldNumbers<Op, T>(pool, x.untyped_data(), to, s.outer, s.size, s.inner);
+    }
     return ffi::Error::Success();
   });
 }

@@ -20,6 +20,7 @@
 #include "parallel.h"
 #include "quicksort.h"
 #include "radix_sort.h"
+#include "transposition.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -533,24 +534,65 @@ class Rows {
   int64_t size_;
 };
 
-// Sorts arrays together along their last dimension, by the first `num_keys` of them.
+// Sorts columns of matrices of `inner` columns each, some at a time as rows beside them.
+void SortColumns(ffi::ThreadPool& pool, const std::vector<Operand>& operands, int64_t keys,
+                 int64_t outer, int64_t size, int64_t inner) {
+  const int64_t shared = std::max<int64_t>(1, outer * inner / ThreadsOf(pool));
+  const int64_t most = std::min<int64_t>({16, inner, shared});
+  const int64_t across = (inner + most - 1) / most;
+  ParallelFor(pool, outer * across, [&](int64_t task) {
+    const int64_t matrix = task / across, first = task % across * most;
+    const int64_t count = std::min(most, inner - first), start = matrix * size * inner + first;
+    std::vector<Operand> rows;
+    std::vector<std::unique_ptr<char[]>> memory;
+    for (const Operand& operand : operands) {
+      const int64_t bytes = count * size * operand.width;
+      memory.push_back(Uninitialized<char>(2 * bytes));
+      char* const from = memory.back().get();
+      ByWidth(operand.width, [&](auto bits) {
+        using Bits = decltype(bits);
+        Transpose(operand.row<Bits>(0, 0) + start, inner, size, count,
+                  reinterpret_cast<Bits*>(from), size);
+      });
+      rows.push_back({from, from + bytes, operand.width, operand.type});
+    }
+    Rows(rows, keys, size).Sort(nullptr, 0, count);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      ByWidth(operands[i].width, [&](auto bits) {
+        using Bits = decltype(bits);
+        Transpose(static_cast<const Bits*>(rows[i].result<Bits>(0, 0)), size, count, size,
+                  operands[i].result<Bits>(0, 0) + start, inner);
+      });
+    }
+  });
+}
+
+// Sorts arrays together along the dimension after which there are `after` others, by the first
+// `num_keys` of them.
 ffi::Error Sort(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,
-                int64_t num_keys) {
+                int64_t num_keys, int64_t after) {
   std::vector<Operand> operands;
-  int64_t total = 0, size = 0;
+  int64_t total = 0, size = 0, inner = 1;
   for (size_t i = 0; i < args.size(); ++i) {
     const auto from = args.get<ffi::AnyBuffer>(i);
     auto to = rets.get<ffi::AnyBuffer>(i);
     if (!from.has_value()) return from.error();
     if (!to.has_value()) return to.error();
     const ffi::DataType type = from->element_type();
-    size = from->dimensions().back();
+    const auto shape = from->dimensions();
+    size = shape[shape.size() - 1 - after];
     total = from->element_count();
+    inner = 1;
+    for (size_t j = shape.size() - after; j < shape.size(); ++j) inner *= shape[j];
     operands.push_back({static_cast<const char*>(from->untyped_data()),
                         static_cast<char*>((*to)->untyped_data()),
                         static_cast<int64_t>(ffi::ByteWidth(type)), type});
   }
   if (total == 0) return ffi::Error::Success();
+  if (inner > 1) {
+    SortColumns(pool, operands, num_keys, total / size / inner, size, inner);
+    return ffi::Error::Success();
+  }
   const int64_t rows = total / size;
   const Rows sorted(std::move(operands), num_keys, size);
   const bool within_rows = rows == 1 || (rows < ThreadsOf(pool) && size >= 2 * kPerThread);
@@ -602,5 +644,6 @@ DOVETAIL_KERNEL(dovetail_sort, dovetail::Sort,
                     .Ctx<xla::ffi::ThreadPool>()
                     .RemainingArgs()
                     .RemainingRets()
-                    .Attr<int64_t>("num_keys"));
+                    .Attr<int64_t>("num_keys")
+                    .Attr<int64_t>("after"));
 #pragma GCC visibility pop

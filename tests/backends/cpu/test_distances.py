@@ -68,6 +68,46 @@ def test_not_finite(kind: Any, by_kernel: Any, drawn: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+ROOTS: Callable[..., Any] = lambda m, sums: m.sqrt(sums)
+POWERS: Callable[..., Any] = lambda m, sums: m.exp(-0.5 * sums)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("function", [ROOTS, POWERS], ids=["roots", "exponentials"])
+@pytest.mark.parametrize("size", [3, 8, 40])
+def test_functions_of_distances(
+    dtype: str, function: Any, size: int, by_kernel: Any, drawn: Any
+) -> None:
+    x, y = drawn(dtype, 150, size), drawn(dtype, 151, size)
+    expected = function(np, pairs(SQUARES, np, x.astype(float), y.astype(float)))
+    kernel = size > 3 or function is ROOTS
+    found = by_kernel(lambda x, y: function(jnp, pairs(SQUARES, jnp, x, y)), x, y, kernel=kernel)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=400 * np.finfo(dtype).eps)
+    x[3], y[5, 0] = np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        expected = function(np, pairs(SQUARES, np, x.astype(float), y.astype(float)))
+    found = by_kernel(lambda x, y: function(jnp, pairs(SQUARES, jnp, x, y)), x, y, kernel=kernel)
+    np.testing.assert_allclose(found, expected, rtol=400 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("function", [ROOTS, POWERS], ids=["roots", "exponentials"])
+def test_distances_that_are_used_besides(function: Any, drawn: Any) -> None:
+    x = drawn("float32", 150, 8)
+
+    def both(m: Any, x: Any) -> Any:
+        sums = pairs(SQUARES, m, x, x)
+        return function(m, sums), sums
+
+    compiled = dt.jit(lambda x: both(jnp, x)).lower(x)
+    assert compiled.as_text().count(KERNEL) == 1, "not computed twice"
+    for found, expected in zip(compiled.compile()(x), both(np, x.astype(float)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    twice = dt.jit(lambda x: jnp.sqrt(jnp.sqrt(pairs(SQUARES, jnp, x, x))))(x)
+    expected = np.sqrt(np.sqrt(pairs(SQUARES, np, x.astype(float), x.astype(float))))
+    np.testing.assert_allclose(twice, expected, rtol=1e-5)
+
+
 def test_transformations(by_kernel: Any, drawn: Any) -> None:
     x, y = drawn("float64", 60, 7), drawn("float64", 200, 7)
     expected = pairs(SQUARES, np, x, y)

@@ -52,6 +52,7 @@ def test_accuracy(dtype: str, size: int) -> None:
             with dt.cpu_kernels(False):  # published streams have the rounding of the tails
                 by_xla = np.asarray(dt.jit(erf_inv_fast_p.bind)(placed))
             np.testing.assert_allclose(found, by_xla, rtol=2e-6)
+            np.testing.assert_array_equal(dt.jit(dt.lax.erf_inv)(placed), found)
         np.testing.assert_array_equal(placed, before)
 
 

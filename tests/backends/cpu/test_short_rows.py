@@ -9,6 +9,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
+from dovetail_cpu.kernel_library import library
 
 pytestmark = pytest.mark.tables
 
@@ -47,3 +48,20 @@ def test_columns_are_combined() -> None:
     x, w = np.ones((600, 3), np.float32), np.ones(3, np.float32)
     assert "dot_general" not in dt.jit(jnp.matmul).lower(x, w).as_text()
     assert "dot_general" in dt.jit(jnp.matmul).lower(x[:100], w).as_text()
+
+
+@pytest.mark.skipif(library() is None, reason="no kernels were built: there is no C++ compiler")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("size", [2, 3, 5, 7, 8])
+def test_the_kernel_combines_as_xla_does(size: int, dtype: str) -> None:
+    x = (RANDOM.normal(size=(517, size)) * 30).astype(dtype)
+    if dtype != "int64":
+        x[5, -1] = x[7, 0] = np.nan
+        x[9, 0] = np.inf
+    with dt.enable_x64(True):
+        for name in ("sum", "prod", "max", "min"):
+            reduce = dt.jit(lambda x, name=name: getattr(jnp, name)(x, -1))
+            assert "dovetail_reduce" in reduce.lower(x).as_text()
+            found = np.asarray(reduce(x))
+            with dt.cpu_kernels(False):
+                np.testing.assert_array_equal(found, np.asarray(reduce(x)))

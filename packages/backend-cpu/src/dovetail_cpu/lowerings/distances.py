@@ -1,7 +1,8 @@
 """Sums of squared or absolute differences of all pairs of rows, as distances are written.
 
 ``sum((x[:, None] - y[None]) ** 2, -1)`` is one scalar loop of XLA's, whose result is an array of
-pairs, while its operands are small.
+pairs, while its operands are small. The kernel also takes roots of the sums, and exponentials of
+their products with a number: what is left of the first call, whose result nothing uses, XLA drops.
 """
 
 from __future__ import annotations
@@ -9,11 +10,18 @@ from __future__ import annotations
 from math import prod
 from typing import Any, Final
 
-from dovetail.extend import ShapedArray
+import numpy as np
+
+from dovetail.extend import LoweringTable, ShapedArray
+from dovetail.extend.core import primitives
 from dovetail_cpu import kernels
 
+TABLE: Final = LoweringTable()
+
+#: What the kernel computes of a sum.
+SUM, ROOT, EXPONENTIAL = range(3)
 #: Of shorter rows, XLA's loop over combined columns takes less time, as it needs no second one for
-#: what is computed of the distances.
+#: what is computed of the distances; unless that is a root.
 LEAST: Final = 5
 #: With fewer differences than this, nothing is gained.
 MANY: Final = 1 << 16
@@ -28,9 +36,10 @@ def by_kernel(context: Any, x: Any, aval: Any, axes: tuple[int, ...]) -> Any:
         or not kernels.usable(context)
         or aval.ndim < 3
         or axes != (aval.ndim - 1,)
-        or aval.shape[-1] < LEAST
         or aval.size < MANY
     ):
+        return NotImplemented
+    if aval.shape[-1] < LEAST and [u.primitive for u in context.uses()] != [primitives.sqrt_p]:
         return NotImplemented
     pair = _differences(x)
     if pair is None:
@@ -49,8 +58,65 @@ def by_kernel(context: Any, x: Any, aval: Any, axes: tuple[int, ...]) -> Any:
         for value, count in ((left, rows), (right, columns))
     ]
     out = ShapedArray((each, rows, columns), aval.dtype)
-    (sums,) = kernels.call(context, kernels.DISTANCES, operands, [out], 1, squared=int(squared))
-    return context.reshape(sums, context.avals_out[0])
+    return _called(context, operands, out, squared, SUM, 1.0)
+
+
+def _called(
+    context: Any, operands: Any, out: Any, squared: bool, function: int, factor: float
+) -> Any:
+    (result,) = kernels.call(
+        context,
+        kernels.DISTANCES,
+        operands,
+        [out],
+        1,
+        squared=int(squared),
+        function=function,
+        factor=np.float64(factor),
+    )
+    return context.reshape(result, context.avals_out[0])
+
+
+@TABLE.rule("sqrt")
+def sqrt(context: Any, x: Any, *, accuracy: Any = None) -> Any:
+    """Distances as such."""
+    if accuracy is not None or not context.uses_once():
+        return NotImplemented
+    return _of_sums(context, x, ROOT, 1.0)
+
+
+def exponentials(context: Any, x: Any) -> Any:
+    """Exponentials of sums that are multiplied by a number."""
+    (aval,) = context.avals_in
+    if getattr(x.owner, "name", "") != "stablehlo.multiply" or aval.dtype != np.float32:
+        return NotImplemented
+    for sums, factor in (tuple(x.owner.operands), tuple(x.owner.operands)[::-1]):
+        owner = factor.owner
+        if getattr(owner, "name", "") == "stablehlo.broadcast_in_dim":
+            owner = owner.operands[0].owner
+        if getattr(owner, "name", "") == "stablehlo.constant" and context.uses_once(2):
+            value = owner.attributes["value"]
+            if value.is_splat:
+                return _of_sums(context, sums, EXPONENTIAL, value.get_splat_value().value)
+    return NotImplemented
+
+
+def _of_sums(context: Any, x: Any, function: int, factor: float) -> Any:
+    """A function of a value, if that is sums of the kernel."""
+    while getattr(x.owner, "name", "") == "stablehlo.reshape":
+        (x,) = x.owner.operands
+    if getattr(x.owner, "name", "") != "stablehlo.custom_call":
+        return NotImplemented
+    attributes = x.owner.attributes
+    if attributes["call_target_name"].value != kernels.DISTANCES:
+        return NotImplemented
+    given = attributes["backend_config"]
+    if given["function"].value != SUM:
+        return NotImplemented
+    (aval,) = context.avals_in
+    out = ShapedArray(tuple(x.type.shape), aval.dtype)
+    squared = bool(given["squared"].value)
+    return _called(context, list(x.owner.operands), out, squared, function, factor)
 
 
 def _differences(x: Any) -> tuple[bool, Any, Any] | None:

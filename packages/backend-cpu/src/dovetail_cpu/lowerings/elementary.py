@@ -26,7 +26,7 @@ import numpy as np
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import Expression
 from dovetail_cpu import kernel_library, kernels
-from dovetail_cpu.lowerings import differences
+from dovetail_cpu.lowerings import differences, distances
 
 TABLE: Final = LoweringTable()
 
@@ -196,9 +196,10 @@ def by_kernel(context: Any, primitive: str, values: Sequence[Any], **attributes:
     What follows a kernel is a loop of its own.
     """
     if primitive == "exp":
-        powers = differences.with_sums(context, values[0])
-        if powers is not NotImplemented:
-            return powers
+        for rule in (differences.with_sums, distances.exponentials):
+            powers = rule(context, values[0])
+            if powers is not NotImplemented:
+                return powers
     (out,) = context.avals_out
     wide = out.dtype == FLOAT64
     kernel = kernels.ELEMENTARY.get((primitive, out.dtype.name))

@@ -74,6 +74,15 @@ def erf_inv_fast(context: Any, x: Any) -> Any:
     )
 
 
+@TABLE.rule("erf_inv")
+def erf_inv(context: Any, x: Any) -> Any:
+    """The same of float32, where nothing is fused with it: no loop is compiled."""
+    (out,) = context.avals_out
+    if out.size < MANY or out.dtype != FLOAT32 or not context.stands_alone():
+        return NotImplemented
+    return by_kernel(context, "erf_inv_fast", [x])
+
+
 @TABLE.rule("erfc")
 def erfc(context: Any, x: Any, *, accuracy: Any = None) -> Any:
     """One minus the error function, of many numbers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final
 
@@ -83,11 +83,17 @@ def _reduce_by_kernel(
         or are_short(aval, axes[0], FEW_OF_EXTREMES if compared else FEW)
     ):
         return NotImplemented
+    return _called(context, x, aval, axes, kind, context.avals_out if out is None else [out])
+
+
+def _called(
+    context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int, outs: Sequence[Any]
+) -> Any:
     (result,) = kernels.call(
         context,
         kernels.REDUCE,
         [x],
-        context.avals_out if out is None else [out],
+        outs,
         batch_dims=axes[0],
         operation=kind,
         count=len(axes),
@@ -225,8 +231,13 @@ def argmin(context: Any, x: Any, *, axes: tuple[int, ...], index_dtype: Any) -> 
     return _extreme_position(context, x, axes[0], index_dtype, largest=False)
 
 
-def _columns(context: Any, x: Any, axes: tuple[int, ...], combine: Callable[..., Any]) -> Any:
-    """Short rows reduced by combining their columns, in pairs; NotImplemented for others."""
+def _columns(
+    context: Any, x: Any, axes: tuple[int, ...], kind: int, combine: Callable[..., Any]
+) -> Any:
+    """Short rows reduced by combining their columns, in pairs; NotImplemented for others.
+
+    Where they stand alone the kernel does the same, and no loop is compiled.
+    """
     (aval,), (out,) = context.avals_in, context.avals_out
     last = aval.ndim - 1
     if (
@@ -236,6 +247,9 @@ def _columns(context: Any, x: Any, axes: tuple[int, ...], combine: Callable[...,
         or not (aval.dtype in FLOATS or aval.dtype.kind in "iu")
     ):
         return NotImplemented
+    wide = aval.dtype.itemsize >= 4 and aval.dtype.name in BY_KERNEL[kind]
+    if wide and suits_kernel(context, aval) and context.stands_alone():
+        return _called(context, x, aval, axes, kind, context.avals_out)
     column = ShapedArray((*aval.shape[:last], 1), aval.dtype)
     parts = []
     for i in range(aval.shape[last]):
@@ -268,7 +282,7 @@ def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any
     of_differences = _of_differences(context, x, aval, axes)
     if of_differences is not NotImplemented:
         return of_differences
-    by_columns = _columns(context, x, axes, context.add)
+    by_columns = _columns(context, x, axes, SUM, context.add)
     if by_columns is not NotImplemented or out_sharding is not None:
         return by_columns
     return _folded(context, x, aval, axes, SUM)
@@ -389,7 +403,7 @@ def _narrow_source(x: Any) -> tuple[Any, Any] | None:
 def reduce_prod(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
     """The product of short rows, or of numbers in memory."""
     (aval,) = context.avals_in
-    by_columns = _columns(context, x, axes, context.mul)
+    by_columns = _columns(context, x, axes, PRODUCT, context.mul)
     if by_columns is not NotImplemented:
         return by_columns
     return _folded(context, x, aval, axes, PRODUCT)
@@ -418,10 +432,11 @@ def reduce_min(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 
 def _extreme_of_rows(context: Any, x: Any, axes: tuple[int, ...], largest: bool) -> Any:
     (aval,), (out,) = context.avals_in, context.avals_out
-    by_columns = _columns(context, x, axes, context.max if largest else context.min)
+    kind, combine = (MAXIMUM, context.max) if largest else (MINIMUM, context.min)
+    by_columns = _columns(context, x, axes, kind, combine)
     if by_columns is not NotImplemented:
         return by_columns
-    by_kernel = _reduce_by_kernel(context, x, aval, axes, MAXIMUM if largest else MINIMUM)
+    by_kernel = _reduce_by_kernel(context, x, aval, axes, kind)
     if by_kernel is not NotImplemented:
         return by_kernel
     if not axes or not leaves_nan_out(aval):

@@ -19,6 +19,8 @@ from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
 
+#: So few columns are made rows before, each of which all threads sort.
+FEW_COLUMNS: Final = 16
 #: Shorter arrays sort as fast with a comparison function, in a smaller program.
 MANY: Final = 128
 
@@ -60,17 +62,18 @@ def _suits_kernel(context: Any, avals: Any, dimension: int, num_keys: int) -> bo
 def _sort_by_kernel(
     context: Any, values: Sequence[Any], avals: Any, dimension: int, num_keys: int
 ) -> Any:
-    """The kernel sorts along the last dimension."""
+    """The kernel sorts along any dimension, along the last one also elements of two words."""
     last = avals[0].ndim - 1
+    few = avals[0].size < FEW_COLUMNS * avals[0].shape[dimension]
+    if dimension == last or not (few or any(a.dtype.itemsize > 8 for a in avals)):
+        attributes = {"num_keys": num_keys, "after": last - dimension}
+        return kernels.call(context, kernels.SORT, values, avals, dimension, **attributes)
     order = [*(i for i in range(last + 1) if i != dimension), dimension]
     back = [*range(dimension), last, *range(dimension, last)]
     moved = [a.update(shape=tuple(a.shape[i] for i in order)) for a in avals]
-    if dimension != last:
-        values = [context.transpose(x, a, order) for x, a in zip(values, moved, strict=True)]
-    outs = kernels.call(context, kernels.SORT, values, moved, last, num_keys=num_keys)
-    if dimension != last:
-        outs = [context.transpose(x, a, back) for x, a in zip(outs, avals, strict=True)]
-    return outs
+    values = [context.transpose(x, a, order) for x, a in zip(values, moved, strict=True)]
+    outs = kernels.call(context, kernels.SORT, values, moved, last, num_keys=num_keys, after=0)
+    return [context.transpose(x, a, back) for x, a in zip(outs, avals, strict=True)]
 
 
 def _sort_packed(

@@ -256,13 +256,22 @@ class Builder(CollectiveBuilder):
         found = [eqn for eqn in self.jaxpr.eqns if any(v in made for v in eqn.invars)]
         return found + [self.equation] * any(v in made for v in self.jaxpr.outvars)
 
-    def uses_once(self) -> bool:
-        """Whether nothing but the current equation is known to use what it is given."""
-        equation, program = self.equation, self.program
-        if equation is None or program is None or not any(e is equation for e in program.eqns):
+    def uses_once(self, steps: int = 1) -> bool:
+        """Whether nothing but the current equation is known to use what it is given.
+
+        Args:
+            steps: how far back this is asked: from 2 on of what made what it is given, too.
+        """
+        program, users = self.program, [self.equation]
+        if program is None or not any(eqn is self.equation for eqn in program.eqns):
             return False
         used = [*program.outvars, *[var for eqn in program.eqns for var in eqn.invars]]
-        return all(sum(var is one for one in used) == 1 for var in equation.invars)
+        for _ in range(steps):
+            given = [var for eqn in users if eqn is not None for var in eqn.invars]
+            if any(sum(var is one for one in used) != 1 for var in given):
+                return False
+            users = [eqn for eqn in program.eqns if any(v is w for v in given for w in eqn.outvars)]
+        return True
 
     def stands_alone(self) -> bool:
         """Whether the current equation turns arguments of the program into results of it.

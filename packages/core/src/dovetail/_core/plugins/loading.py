@@ -119,11 +119,20 @@ class _DefaultCompiler:
         if not request.load:  # callbacks will never run, and the client accepts none
             unloaded: Executable = client.compile(request.module, request.devices, request.options)
             return unloaded
-        # jaxlib takes bytecode only where there are no callbacks, and callbacks only as a list.
-        callbacks = [list(request.host_callbacks)] if request.host_callbacks else []
-        arguments = (request.module, request.devices, request.options, *callbacks)
-        loaded: Executable = interruptibly(client.compile_and_load, *arguments)
-        return loaded
+        return interruptibly(_compiled, client, request)
+
+
+def _compiled(client: Any, request: CompileRequest) -> Executable:
+    # jaxlib takes callbacks only as a list, and with a module of its own.
+    callbacks = [list(request.host_callbacks)] if request.host_callbacks else []
+    arguments = (request.devices, request.options, *callbacks)
+    if isinstance(request.module, bytes):
+        from dovetail._core.hlo.context import parsed_alone  # deferred: loads MLIR
+
+        with parsed_alone(request.module) as module:
+            loaded: Executable = client.compile_and_load(module, *arguments)
+            return loaded
+    return client.compile_and_load(request.module, *arguments)  # type: ignore[no-any-return]
 
 
 class PluginLoader:
