@@ -105,6 +105,9 @@ void Rows(const T* x, int64_t count, int64_t size, const T* turned, T* to, int64
     for (int r = 0; r < kRows; ++r) rows[r] = x + std::min(i + r, count - 1) * size;
     if (size <= kSummed && columns == kColumns<T> && i + kRows <= count) {
       Differences<T, kSquared>(rows, size, turned, to + i * stride, stride);
+      for (int r = 0; r < kRows; ++r) {
+        Apply(function, factor, to + (i + r) * stride, kColumns<T>);
+      }
       continue;
     }
     SumInPairs<T, kSquared>(rows, size, turned, sums);

@@ -28,6 +28,7 @@ from dovetail._core.plugins.hookspecs import HostFunction
 from dovetail._core.runtime.arrays.array import Array, KeyArray
 from dovetail._core.runtime.calls.direct_calls import (
     KINDS,
+    LONGEST,
     NO_NUMBER,
     Way,
     are_operands,
@@ -276,8 +277,9 @@ class _Chain:
         self.most += _STEP_OF_PROGRAM
         first = len(self.sizes)
         self.steps.append((step, first))
+        most = limits().longest if function.numbers is None else LONGEST
         # A program would fuse several.
-        if self.share > (limits().longest if len(self.steps) == 1 else self.most):
+        if self.share > (most if len(self.steps) == 1 else self.most):
             raise _NoChain
         self.sizes += [_padded(math.prod(out.shape) * out.dtype.itemsize) for out in outs]
         return [_Value("computed", first + n, out.shape) for n, out in enumerate(outs)]

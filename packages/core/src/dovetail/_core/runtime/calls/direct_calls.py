@@ -30,6 +30,7 @@ from dovetail._core.trace.primitive import Primitive
 
 __all__ = [
     "KINDS",
+    "LONGEST",
     "MOST_OPERANDS",
     "NO_NUMBER",
     "Limits",
@@ -61,15 +62,17 @@ class Limits(NamedTuple):
 
     Attributes:
         elements: larger arrays hold no values.
-        longest: how long a single operation may take, where a program takes 1 to start.
+        longest: how long a single elementwise operation may take, where a program takes 1 to start.
     """
 
     elements: int
     longest: int
 
 
+#: The same of other operations: the bits of sums do not depend on the number of threads.
+LONGEST: Final = 8
 #: The loop of a program would take as long, and parts for two threads would gain little.
-_OF_SEVERAL_THREADS: Final = Limits(2**18, 8)
+_OF_SEVERAL_THREADS: Final = Limits(2**18, LONGEST)
 #: Nothing else would be computed meanwhile.
 _OF_ONE_THREAD: Final = Limits(2**20, 32)
 
