@@ -10,9 +10,13 @@ from typing import Any, Final
 from dovetail.extend import HostFunction
 from dovetail_cpu import host_moves, kernel_library
 
-#: The most multiplications in a product of matrices, and in one that fills tiles of registers.
+#: The most multiplications in products of matrices, in those that fill tiles of registers, and in
+#: one of these alone.
 _MOST_PRODUCTS: Final = 2**16
-_MOST_IN_TILES: Final = 2**21
+_MOST_IN_TILES: Final = 2**18
+_MOST_ALONE: Final = 2**21
+#: As in `native/host_arrays.cc`.
+_LEAST_IN_TILES: Final = 2048
 #: Those of conversions, in the order of `native/host_arrays.cc`.
 _DTYPES: Final = (
     *("float32", "int32", "bool", "uint32", "float64", "int64"),
@@ -85,8 +89,10 @@ def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> An
     batch, size = math.prod(x.shape[:batches]), x.shape[left[0]]
     rows, x_row, x_sum = _strides(x.shape, batches, left[0])
     columns, y_column, y_sum = _strides(y.shape, batches, right[0])
-    most = _MOST_IN_TILES if min(rows, columns) >= 8 else _MOST_PRODUCTS
-    if batch * rows * columns * size > most:
+    each = rows * columns * size
+    in_tiles = min(rows, columns) >= 8 and each >= _LEAST_IN_TILES
+    most = _MOST_PRODUCTS if not in_tiles else _MOST_IN_TILES if batch > 1 else _MOST_ALONE
+    if batch * each > most:
         return None
     return batch, rows, columns, size, x_row, x_sum, y_sum, y_column
 
