@@ -296,7 +296,7 @@ constexpr HostFunction kReducing = OnHost<Number, Periodic<Function, Number>>;
 const HostEntry kEntries[] = {
     {"acos", "float32", OnHost<float, OfVectors<ArcCosine, Single, float>>, kSome},
     {"asin", "float32", OnHost<float, OfVectors<ArcSine, Single, float>>, kSome},
-    {"atan", "float32", OnHost<float, OfSingles<AtOnce<ArcTangent>>>, kSeveral},
+    {"atan", "float32", kSingly<ArcTangent>, kSeveral},
     {"atan2", "float32", PairsOnHost<ArcTangent2>, kSome},
     {"cos", "float32", kReducing<Cosine>, kSome},
     {"cos", "float64", kReducing<WideSine<true>>, kSome},

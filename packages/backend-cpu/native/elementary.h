@@ -451,6 +451,9 @@ void OfSingles(const float* x, int64_t size, float* out) {
   ForWholeVectors<Singles>(x, size, out, Loop::template Apply<float>);
 }
 
+template <typename Function>
+constexpr HostFunction kSingly = OnHost<float, OfSingles<AtOnce<Function>>>;
+
 template <typename Function, typename Vector, typename Number>
 void OfVectors(const Number* x, int64_t size, Number* out) {
   ForWholeVectors<Vector>(x, size, out, Apply<Function, Vector, Number>);

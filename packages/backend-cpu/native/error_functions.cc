@@ -101,9 +101,6 @@ ffi::Error Complement(ffi::ThreadPool pool, float scale, ffi::AnyBuffer x,
   });
 }
 
-template <typename Function>
-constexpr HostFunction kSingly = OnHost<float, OfSingles<AtOnce<Function>>>;
-
 const HostEntry kEntries[] = {
     {"erf", "float32", kSingly<Error>, kScarce},
     {"erfc", "float32", kSingly<ErrorComplement>, kScarce},

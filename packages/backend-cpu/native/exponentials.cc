@@ -281,10 +281,10 @@ struct Logistic {
 
 struct HyperbolicTangent {
   static DOVETAIL_INLINE Singles Of(Singles x) {
-    constexpr float kFlat = 9.1f;  // From here on it is 1.
+    constexpr float kFlat = 9.1f, kIdentity = 0x1p-13f;  // From `kFlat` on it is 1.
     const Singles size = Magnitude(x);
     const Singles growth = ExponentialLessOne::Of(AtMost(size, kFlat) * 2.0f);
-    return WithSignOf(growth / (growth + 2.0f), x);
+    return size < kIdentity ? x : WithSignOf(growth / (growth + 2.0f), x);
   }
 };
 
@@ -488,8 +488,6 @@ struct PowerOfTwo {
   }
 };
 
-template <typename Function>
-constexpr HostFunction kSingly = OnHost<float, OfSingles<AtOnce<Function>>>;
 template <typename Function>
 constexpr HostFunction kInHalves = OnHost<float, OfSingles<InHalves<Function>>>;
 template <typename Function>

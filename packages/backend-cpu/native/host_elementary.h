@@ -14,26 +14,6 @@
 
 namespace dovetail {
 
-// Added to a number below 2^51, it leaves the nearest integer in the lowest bits.
-constexpr double kShift = 0x1.8p52;
-
-// 2^n (1 + r + ... + r^8 / 8!) with x = n log 2 + r: the rest is below 2e-10.
-inline double ExponentialOf(double x) {
-  x = x < -160 ? -160 : x > 160 ? 160 : x;
-  const double shifted = x * 0x1.71547652b82fep0 + kShift;
-  const double n = shifted - kShift;
-  const double r = (x - n * 0x1.62e42fefap-1) - n * 0x1.cf79abc9e3b3ap-40;
-  double sum = 1 + r * (1. / 8);
-  sum = 1 + r * (1. / 7) * sum;
-  sum = 1 + r * (1. / 6) * sum;
-  sum = 1 + r * (1. / 5) * sum;
-  sum = 1 + r * (1. / 4) * sum;
-  sum = 1 + r * (1. / 3) * sum;
-  sum = 1 + r * (1. / 2) * sum;
-  sum = 1 + r * sum;
-  return sum * As<double>((As<uint64_t>(shifted) + 1023) << 52);
-}
-
 // e log 2 + 2 (s + s^3 / 3 + ... + s^13 / 13) with x = 2^e (1 + s) / (1 - s).
 inline double LogarithmOf(double x) {
   const uint64_t bits = As<uint64_t>(x);
@@ -53,12 +33,6 @@ inline double LogarithmOf(double x) {
   const double above = x < infinity ? result : x;
   const double zero = x == 0 ? -infinity : std::numeric_limits<double>::quiet_NaN();
   return x > 0 ? above : zero;
-}
-
-// Programs give back denormal arguments of functions that are the identity at zero.
-inline float AtZero(float x, double result) {
-  const float rounded = float(result);
-  return x == 0 ? x : rounded;
 }
 
 struct ReciprocalRoot {

@@ -57,13 +57,13 @@ constexpr ptrdiff_t kMost = 65536, kMany = 32768, kSeveral = 16384, kSome = 4096
 
 // Other elementwise ones, as kernels compute them.
 const HostEntry* CircularFunctions(size_t* count);
+const HostEntry* ErrorFunctions(size_t* count);
 const HostEntry* ExponentialFunctions(size_t* count);
+const HostEntry* RemainderFunctions(size_t* count);
 
 // Those of whole arrays, which get other numbers than steps: see `host_functions.py`. The dtype "*"
 // stands for any.
 const HostEntry* ArrayFunctions(size_t* count);
-const HostEntry* ErrorFunctions(size_t* count);
-const HostEntry* RemainderFunctions(size_t* count);
 const HostEntry* FourierFunctions(size_t* count);
 const HostEntry* MoveFunctions(size_t* count);
 const HostEntry* RandomFunctions(size_t* count);

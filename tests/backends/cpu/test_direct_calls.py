@@ -203,6 +203,12 @@ def test_repeated_numbers_that_need_a_program() -> None:
         lax.broadcast_in_dim(np.float32("nan"), (3,), ()) * one
 
 
+def test_tanh_is_the_identity_near_zero() -> None:
+    x = np.float32([1e-45, -1e-40, 1e-30, -1e-5, 2.0**-14, 0, -0.0])
+    found = directly(jnp.tanh, jnp.asarray(x))
+    np.testing.assert_array_equal(found.view(np.int32), x.view(np.int32))
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_arrays_may_be_larger_where_programs_have_one_thread(
     threads: int, monkeypatch: pytest.MonkeyPatch

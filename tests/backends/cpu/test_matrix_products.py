@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,16 @@ KERNEL = "dovetail_products"
 pytestmark = pytest.mark.skipif(
     library() is None, reason="no kernels were built: there is no C++ compiler"
 )
+
+
+def product_of(turned: str) -> Callable[[Any, Any], Any]:
+    """A product whose operands and result are transposed as the letters say."""
+
+    def multiply(x: Any, y: Any) -> Any:
+        product = (x.T if "x" in turned else x) @ (y.T if "y" in turned else y)
+        return product.T if "z" in turned else product
+
+    return multiply
 
 
 def close(found: Any, expected: Any, summed: int, scale: float = 1.0) -> None:
@@ -49,10 +60,7 @@ def close(found: Any, expected: Any, summed: int, scale: float = 1.0) -> None:
 def test_layouts(
     rows: int, summed: int, columns: int, turned: str, dtype: str, drawn: Any, by_kernel: Any
 ) -> None:
-    def multiply(x: Any, y: Any) -> Any:
-        product = (x.T if "x" in turned else x) @ (y.T if "y" in turned else y)
-        return product.T if "z" in turned else product
-
+    multiply = product_of(turned)
     x = drawn(dtype, *((summed, rows) if "x" in turned else (rows, summed)))
     y = drawn(dtype, *((columns, summed) if "y" in turned else (summed, columns)))
     found = by_kernel(multiply, x, y)
@@ -92,9 +100,7 @@ for dtype in ("float32", "float64"):
 def test_complex_numbers(
     rows: int, summed: int, columns: int, turned: str, dtype: str, drawn: Any, by_kernel: Any
 ) -> None:
-    def multiply(x: Any, y: Any) -> Any:
-        product = (x.T if "x" in turned else x) @ (y.T if "y" in turned else y)
-        return product.T if "z" in turned else product
+    multiply = product_of(turned)
 
     def numbers(*shape: int) -> Any:
         return (drawn("float64", *shape) + 1j * drawn("float64", *shape[::-1]).T).astype(dtype)
