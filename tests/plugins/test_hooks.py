@@ -68,7 +68,7 @@ def test_the_api_version_changes_with_the_hooks():
             "dovetail_export": ("request",),
             "dovetail_exporter_info": (),
             "dovetail_lowerings": ("platform",),
-            "dovetail_compile_options": ("platform", "options", "operations", "elements"),
+            "dovetail_compile_options": ("platform", "options", "operations", "shapes"),
             "dovetail_host_functions": ("platform",),
             "dovetail_compile": ("request",),
             "dovetail_topology": ("platform", "name", "options"),

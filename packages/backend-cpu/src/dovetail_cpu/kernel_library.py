@@ -36,20 +36,26 @@ def usable_libraries() -> list[str]:
     return [name for i, (name, _) in enumerate(X86_LEVELS) if _has(features, i)]
 
 
+def has_masks() -> bool:
+    """Whether the processor stores parts of vectors as quickly as whole ones."""
+    return os.uname().machine == "x86_64" and _has(cpu_features(), 0)
+
+
 def has_long_vectors() -> bool:
     """Whether the kernels are those for AVX-512."""
     file = library()
     return file is not None and file.stem == X86_LEVELS[0][0]
 
 
-def _has(features: set[str], level: int) -> bool:
+def _has(features: frozenset[str], level: int) -> bool:
     return all(needed <= features for _, needed in X86_LEVELS[level:])
 
 
-def cpu_features() -> set[str]:
+@functools.cache
+def cpu_features() -> frozenset[str]:
     """The instruction sets of this processor, by the names of the system."""
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if line.startswith("flags"):
-                return set(line.partition(":")[2].split())
-    return set()
+                return frozenset(line.partition(":")[2].split())
+    return frozenset()

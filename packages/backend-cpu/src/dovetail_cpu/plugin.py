@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -123,6 +124,8 @@ _ELEMENTWISE: Final = frozenset(
 )
 #: Loops over so many elements take no longer in one thread than in two, which have to be woken.
 _UNDIVIDED: Final = 1 << 16
+#: A masked loop takes ten times as long as another; more threads than these make up for it.
+_FEW_THREADS: Final = 4
 # By the numbers in XLA's enumeration `EffortLevel`.
 _LEVELS: Final[dict[object, int]] = {9: 0, 19: 1, 29: 2, 39: 3}
 
@@ -132,7 +135,7 @@ def dovetail_compile_options(
     platform: str,
     options: Mapping[str, bool | float | str],
     operations: frozenset[str],
-    elements: int,
+    shapes: frozenset[tuple[int, ...]],
 ) -> Mapping[str, int | str]:
     """The compile options of a program.
 
@@ -140,8 +143,9 @@ def dovetail_compile_options(
     emitter of tiles of 16 elements. It is faster for transposed and repeated elements, but
     otherwise takes up to twice as long as the other emitter. With one thread, loops are not divided
     for the two of its pool (`runtime.fewest_threads`), which would take turns; nor are those over
-    few elements, which end before another thread has begun. The other option is XLA's name for the
-    level that `optimization_level` requests.
+    few elements, which end before another thread has begun, and those over vectors that a few
+    threads cannot divide evenly: XLA would mask every store. The other option is XLA's name for
+    the level that `optimization_level` requests.
     """
     from dovetail_cpu import runtime  # deferred: loads jaxlib
 
@@ -151,9 +155,22 @@ def dovetail_compile_options(
     )
     if operations and operations <= _ELEMENTWISE:
         chosen["xla_backend_extra_options"] = "xla_cpu_disable_tiled_emitter"
-    if runtime.computes_alone() or 0 < elements <= _UNDIVIDED:
+    most = max(map(math.prod, shapes), default=0)
+    few = 0 < most <= _UNDIVIDED
+    if runtime.computes_alone() or few or _has_uneven_vector(shapes, most):
         chosen["xla_disable_hlo_passes"] = "cpu-parallel-task-assigner"
     return chosen
+
+
+def _has_uneven_vector(shapes: frozenset[tuple[int, ...]], most: int) -> bool:
+    """Whether an array, one of the largest, has parts of different lengths if it is divided."""
+    from dovetail_cpu import kernel_library, runtime  # deferred: loads jaxlib
+
+    threads = runtime.pool_size()
+    if threads > _FEW_THREADS or kernel_library.has_masks():
+        return False
+    large = [shape for shape in shapes if math.prod(shape) > max(_UNDIVIDED, most // 4)]
+    return any(shape[-1] % -(-threads // math.prod(shape[:-1])) for shape in large)
 
 
 @hookimpl

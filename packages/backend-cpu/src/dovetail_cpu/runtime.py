@@ -28,8 +28,9 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _LARGEST_INT: Final = 2**31 - 1
 
-#: Whether the client that was made last has one thread and one device.
+#: Whether the client that was made last has one thread and one device, and the threads of its pool.
 _alone: Final[list[bool]] = [False]
+_threads: Final[list[int]] = [0]
 
 
 def make_client(options: Mapping[str, object], processes: ProcessGroup | None = None) -> Client:
@@ -75,7 +76,8 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
     alone = num_threads == 1 and processes is None and _is_one(num_devices)
     _alone[:] = [alone]
     asynchronous = asynchronous and not alone
-    with pool_of(num_threads, fewest=fewest_threads(num_devices or 1)):
+    with pool_of(num_threads, fewest=fewest_threads(num_devices or 1)) as threads:
+        _threads[:] = [threads]
         client: Client = xla_client.make_cpu_client(
             asynchronous=asynchronous, num_devices=num_devices, **arguments
         )
@@ -86,6 +88,16 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
 def computes_alone() -> bool:
     """Whether programs run in the thread that calls them, and no other could take a part."""
     return _alone[0]
+
+
+def processors() -> int:
+    """How many processors this process may use; 2 where the system does not say."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+
+
+def pool_size() -> int:
+    """How many threads XLA divides loops among."""
+    return _threads[0]
 
 
 def _positive(name: str, options: Mapping[str, object]) -> int | None:
@@ -163,22 +175,23 @@ def fewest_threads(num_devices: int) -> int:
 
 
 @contextlib.contextmanager
-def pool_of(num_threads: int | None, *, fewest: int) -> Iterator[None]:
-    """Make XLA create a pool of so many threads.
+def pool_of(num_threads: int | None, *, fewest: int) -> Iterator[int]:
+    """Make XLA create a pool of so many threads, and yield how many it will have.
 
     Args:
         num_threads: None to leave the number to XLA's variables, or the processors.
         fewest: how many there must be.
     """
-    if num_threads is None and any(name in os.environ for name in _POOL_SIZE):
-        yield
+    given = [os.environ[name] for name in _POOL_SIZE if name in os.environ]
+    if num_threads is None and given:
+        yield int(given[0]) if given[0].isdecimal() else processors()
         return
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
     name = _POOL_SIZE[0]
     before = os.environ.get(name)
-    os.environ[name] = str(max(num_threads or processors, fewest))
+    size = max(num_threads or processors(), fewest)
+    os.environ[name] = str(size)
     try:
-        yield
+        yield size
     finally:
         del os.environ[name]
         if before is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -27,11 +26,11 @@ from dovetail._core.hlo.mlir import (
 
 __all__ = [
     "Locations",
+    "array_shapes",
     "load_dialect",
     "make_context",
     "module_bytecode",
     "module_text",
-    "most_elements",
     "operation_names",
     "parsed_alone",
     "stripped_bytecode",
@@ -174,11 +173,11 @@ def operation_names(module: Module) -> frozenset[str]:
     return frozenset(names)
 
 
-def most_elements(module: Module) -> int:
-    """The number of elements of a module's largest array; arrays of any size do not count."""
+def array_shapes(module: Module) -> frozenset[tuple[int, ...]]:
+    """The shapes of a module's arrays; arrays of any size do not count."""
     types = {value.type for _, values in _operations_and_values(module) for value in values}
     arrays = [kind for kind in types if isinstance(kind, ir.RankedTensorType)]
-    return max((math.prod(kind.shape) for kind in arrays if kind.has_static_shape), default=0)
+    return frozenset(tuple(kind.shape) for kind in arrays if kind.has_static_shape)
 
 
 def _operations_and_values(module: Module) -> Iterator[tuple[Any, Sequence[Any]]]:

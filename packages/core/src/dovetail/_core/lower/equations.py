@@ -129,13 +129,12 @@ class EquationProgram:
         """The names of the primitives in the program."""
         return frozenset(primitive.name for primitive in self._primitives())
 
-    def elements(self) -> int:
-        """The number of elements of the program's largest array."""
+    def shapes(self) -> frozenset[tuple[int, ...]]:
+        """The shapes of the program's arrays."""
         jaxprs = self._jaxprs()
         values = [v for jaxpr in jaxprs for v in (*jaxpr.constvars, *jaxpr.invars)]
         values += [v for jaxpr in jaxprs for eqn in jaxpr.eqns for v in eqn.outvars]
-        arrays = [v.aval for v in values if not isinstance(v.aval, AbstractToken)]
-        return max((aval.size for aval in arrays), default=0)
+        return frozenset(v.aval.shape for v in values if not isinstance(v.aval, AbstractToken))
 
     def _primitives(self) -> set[Primitive]:
         return {eqn.primitive for jaxpr in self._jaxprs() for eqn in jaxpr.eqns}

@@ -12,9 +12,9 @@ from dovetail._core.base.limits import deeper
 from dovetail._core.base.records import record
 from dovetail._core.hlo.collectives import ManualAxes
 from dovetail._core.hlo.context import (
+    array_shapes,
     module_bytecode,
     module_text,
-    most_elements,
     operation_names,
     stripped_bytecode,
 )
@@ -131,9 +131,9 @@ class LoweredModule:
         """The names of the operations in the module, such as ``"stablehlo.add"``."""
         return operation_names(self.module)
 
-    def elements(self) -> int:
-        """The number of elements of the module's largest array."""
-        return most_elements(self.module)
+    def shapes(self) -> frozenset[tuple[int, ...]]:
+        """The shapes of the module's arrays."""
+        return array_shapes(self.module)
 
     def bytecode(self) -> bytes:
         """The module as MLIR bytecode with source locations."""

@@ -315,7 +315,10 @@ def dovetail_lowerings(platform: str) -> Mapping[str, LoweringRule] | None:
 
 @hookspec
 def dovetail_compile_options(
-    platform: str, options: Mapping[str, OptionValue], operations: frozenset[str], elements: int
+    platform: str,
+    options: Mapping[str, OptionValue],
+    operations: frozenset[str],
+    shapes: frozenset[tuple[int, ...]],
 ) -> Mapping[str, OptionValue] | None:
     """Compiler options that a backend wants by default.
 
@@ -324,7 +327,7 @@ def dovetail_compile_options(
         options: the user's `compiler_options`; they take precedence over the returned ones.
         operations: the names of the program's operations, such as ``"stablehlo.add"``; empty if
             there is no program yet.
-        elements: the number of elements of the program's largest array; 0 if there is no program.
+        shapes: the shapes of the program's arrays; empty if there is no program yet.
 
     Returns:
         Values by option name, as the platform's compiler spells it; None for none.

@@ -437,7 +437,7 @@ class PluginManager(PluginLoader):
         platform: str,
         options: Mapping[str, OptionValue] | None = None,
         operations: frozenset[str] = frozenset(),
-        elements: int = 0,
+        shapes: frozenset[tuple[int, ...]] = frozenset(),
     ) -> dict[str, OptionValue]:
         """Compiler options for a platform: its backend's, the extensions', then the user's.
 
@@ -445,7 +445,7 @@ class PluginManager(PluginLoader):
             platform: the platform's own name.
             options: the user's options, which take precedence.
             operations: the names of the program's operations.
-            elements: the number of elements of its largest array.
+            shapes: the shapes of its arrays.
 
         Raises:
             BackendUnavailableError: the platform is unknown, or its backend's answer is invalid.
@@ -462,7 +462,7 @@ class PluginManager(PluginLoader):
                         platform=backend.platform,
                         options=requested,
                         operations=operations,
-                        elements=elements,
+                        shapes=shapes,
                     ):
                         merged.update(answer or {})
             if self._failure(backend, "compile options"):

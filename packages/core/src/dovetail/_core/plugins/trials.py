@@ -486,7 +486,7 @@ class TriedPlugins(PluginManager):
         platform: str,
         options: Mapping[str, OptionValue] | None = None,
         operations: frozenset[str] = frozenset(),
-        elements: int = 0,
+        shapes: frozenset[tuple[int, ...]] = frozenset(),
     ) -> dict[str, OptionValue]:
         """No options; an error if the backend's answer is broken."""
         self._raise_failure(self._loaded_or_raise(platform), "compile options")

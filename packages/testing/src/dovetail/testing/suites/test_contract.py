@@ -364,10 +364,8 @@ def test_compile_options_are_values(dovetail_plugin: LoadedBackend) -> None:
     optimization, and for an empty program."""
     for level in (None, 9, 39):
         asked = {} if level is None else {"optimization_level": level}
-        for operations, elements in ((frozenset[str](), 0), (frozenset({"stablehlo.add"}), 10)):
-            options = manager().compile_options(
-                dovetail_plugin.platform, asked, operations, elements
-            )
+        for program in ((), (frozenset({"stablehlo.add"}), frozenset({(10,)}))):
+            options = manager().compile_options(dovetail_plugin.platform, asked, *program)
             for name, value in options.items():
                 assert isinstance(name, str), f"the compile option {name!r} is no name"
                 assert isinstance(value, bool | int | float | str), (

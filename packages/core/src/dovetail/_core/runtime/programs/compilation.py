@@ -218,8 +218,8 @@ def compile_options(
     if effort := _EFFORTS[config.optimization_level.value]:
         requested.setdefault("optimization_level", effort)
     operations = frozenset[str]() if lowered is None else lowered.operations()
-    elements = 0 if lowered is None else lowered.elements()
-    merged = manager().compile_options(platform, requested, operations, elements)
+    shapes = frozenset[tuple[int, ...]]() if lowered is None else lowered.shapes()
+    merged = manager().compile_options(platform, requested, operations, shapes)
     remat = config.compiler_enable_remat_pass.value or not is_pjrt(devices[0].client)
     if not remat and _DISABLED_PASSES not in requested:
         others = merged.get(_DISABLED_PASSES)
