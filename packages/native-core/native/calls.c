@@ -9,6 +9,7 @@
 
 #include "arrays.h"
 #include "direct.h"
+#include "heap.h"
 
 /* ----------------------------------------------------------------------------------- Original */
 
@@ -516,6 +517,8 @@ static PyMethodDef module_methods[] = {
     {"set_default_place", set_default_place, METH_O, "Tell where buffers are by default."},
     {"assemble", (PyCFunction)(void (*)(void))assemble, METH_FASTCALL,
      "A container of arrays, from its form and a tuple of buffers."},
+    {"grow_heap", grow_heap, METH_O,
+     "Ask for huge pages in so many bytes at the heap's end, when the main thread runs next."},
     {NULL},
 };
 
@@ -538,7 +541,7 @@ PyMODINIT_FUNC PyInit_dovetail_native_calls(void) {
   if (intern_names() < 0) return NULL;
   PyObject *made = PyModule_Create(&module);
   if (made == NULL || stranger == NULL ||
-      PyModule_AddIntConstant(made, "INTERFACE", 5) < 0 ||
+      PyModule_AddIntConstant(made, "INTERFACE", 6) < 0 ||
       PyModule_AddObjectRef(made, "Original", (PyObject *)&original_type) < 0 ||
       PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0) {
     Py_XDECREF(made);

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dovetail._core.base import native
 from dovetail._core.runtime.devices import control_groups, freed_memory
 from dovetail._core.runtime.devices.freed_memory import FreedMemory
 
@@ -189,13 +190,23 @@ def test_what_a_process_keeps(option: int) -> None:
 GROWN = r"""
 import re
 from pathlib import Path
+import threading
 import dovetail as dt
+from dovetail._core.runtime.devices.freed_memory import FreedMemory
+
+HEAP = r"\[heap\]\nSize: +(\d+) kB(?:\n(?!VmFlags).*)*\nVmFlags:.* hg"
+
+def tell():
+    mapped, status = (Path(f"/proc/self/{name}").read_text() for name in ("smaps", "status"))
+    resident = int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+    print(sum(map(int, re.findall(HEAP, mapped))) // 1024, resident // 1024)
 
 dt.devices()
-mapped = Path("/proc/self/smaps").read_text()
-sizes = re.findall(r"\[heap\]\nSize: +(\d+) kB(?:\n(?!VmFlags).*)*\nVmFlags:.* hg", mapped)
-status = Path("/proc/self/status").read_text()
-print(sum(map(int, sizes)) // 1024, int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024)
+tell()
+giver = threading.Thread(target=FreedMemory(dt.config.cpu_retained_memory).give_back)
+giver.start()
+giver.join()
+tell()
 """
 
 
@@ -207,7 +218,9 @@ print(sum(map(int, sizes)) // 1024, int(re.search(r"VmRSS:\s+(\d+)", status)[1])
 @pytest.mark.parametrize("option", [1 << 30, 0])
 def test_the_heap_grows_in_huge_pages(option: int) -> None:
     found = run_in_a_process(GROWN, option)
-    advised, resident = map(int, found.split())
     cap = freed_memory.most_retained(option) // MEBIBYTE
-    assert cap - 6 <= advised <= cap
-    assert resident < 600  # what is reserved takes no memory
+    for given_back, line in enumerate(found.splitlines()):
+        advised, resident = map(int, line.split())
+        if native.calls is not None or not given_back:
+            assert cap - 6 <= advised <= cap
+        assert resident < 600  # what is reserved takes no memory

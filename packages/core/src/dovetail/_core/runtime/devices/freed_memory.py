@@ -6,7 +6,8 @@ computes nothing, and harmful where the process is ended for taking too much mem
 looks once a second.
 
 The heap grows in huge pages as far as the option goes, where the system makes them for those who
-ask.
+ask. What is given back at its end is asked for again, by `dovetail-native`, for which the main
+thread does it: elsewhere the C library would take another heap.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import threading
 import time
 from typing import Any, Final
 
+from dovetail._core.base import native
 from dovetail._core.runtime.devices.control_groups import memory_left, memory_limits
 
 __all__ = ["FreedMemory", "most_retained", "watch"]
@@ -78,6 +80,7 @@ class FreedMemory:
         self._statistics = library.mallinfo2
         self._statistics.restype = _Statistics
         self._most = most
+        self._growth = min(most, _LARGEST_BLOCK) - _HUGE_PAGE
         self._idle_looks = 0
         self._time = time.process_time()
         self._others = 0
@@ -101,7 +104,7 @@ class FreedMemory:
         Its end stays the heap's, since as much may be kept. Each array then takes a few page
         faults instead of thousands, and addresses are found faster.
         """
-        size = min(self._most, _LARGEST_BLOCK) - _HUGE_PAGE
+        size = self._growth
         block = self._allocate(size) if size > _HUGE_PAGE else None
         if block is not None:
             start = -(-block // _HUGE_PAGE) * _HUGE_PAGE
@@ -111,6 +114,8 @@ class FreedMemory:
     def give_back(self) -> None:
         """Give everything back that makes a page."""
         self._trim(0)
+        if native.calls is not None and self._growth > _HUGE_PAGE:
+            native.calls.grow_heap(self._growth)
         self._others += self._resident(self._statistics())
 
     def look(self, seconds: float = _INTERVAL) -> bool:
