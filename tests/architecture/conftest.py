@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -50,19 +50,25 @@ class SourceTree:
     """Every module under packages/, by dotted name."""
 
     modules: dict[str, Module]
+    _imports: dict[str, list[Import]] = field(default_factory=dict)
 
     def imports(self, module: Module) -> list[Import]:
         """What a module imports; `from a import b` counts as `a.b` where that is a module."""
-        return list(self._visit(module.tree, in_function=False, for_types_only=False))
+        if module.name not in self._imports:
+            found = self._visit(module.tree, in_function=False, for_types_only=False)
+            self._imports[module.name] = list(found)
+        return self._imports[module.name]
 
     def _visit(self, node: ast.AST, *, in_function: bool, for_types_only: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                continue  # in which nothing is imported
             if isinstance(child, ast.Import | ast.ImportFrom):
                 for name in self._targets(child):
                     end = child.end_lineno or child.lineno
                     yield Import(name, child.lineno, end, in_function, for_types_only)
             else:
-                function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
                 types = isinstance(child, ast.If) and _names_type_checking(child.test)
                 yield from self._visit(
                     child,

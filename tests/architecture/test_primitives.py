@@ -55,9 +55,10 @@ def _is_table(node: ast.AST) -> bool:
 
 def _offences(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Lines that compare the name of a primitive with a literal, or look it up in a table."""
-    scopes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    for scope in [tree, *scopes]:
-        variables = _names(scope) if scope is not tree else set()
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    named = [(function, _names(function)) for function in functions]
+    none: set[str] = set()
+    for scope, variables in [(tree, none), *(pair for pair in named if pair[1])]:
         for node in ast.walk(scope):
             if isinstance(node, ast.Compare):
                 operands = [node.left, *node.comparators]
