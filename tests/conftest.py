@@ -38,10 +38,10 @@ from typing import Any
 
 import pytest
 
-MOST_CASES = 3
+MOST_CASES = 2
 FEWEST_CASES = 1
-THIN_TESTS = 3
-EXAMPLES = 5
+THIN_TESTS = 4
+EXAMPLES = 8
 EXAMPLES_OF_A_CHANGE = 2
 THIN = (
     "packages/testing/tests/",
@@ -73,10 +73,17 @@ EXAMPLE = "test_example"
 # Ten seconds or more for one test: guides install into environments of their own and run what they
 # tell, the sweep traces every function with every dtype.
 OUTER = (
+    "packages/testing/tests/test_broken_backends.py::test_lost_bits_of_results_are_found",
+    "packages/testing/tests/test_broken_backends.py::test_what_is_not_declared_is_not_asked_for",
+    "tests/backends/cpu/test_chains.py::test_threads",
+    "tests/backends/cpu/test_matrix_products.py::test_blocks_that_end_anywhere_on_one_thread",
     "tests/numpy/dtypes/test_dtypes.py::test_dtypes",
     "tests/packaging/test_guides.py::test_the_guide",
     "tests/packaging/test_wheels.py::test_the_command_that_installs_the_wheels",
+    "tests/runtime/calls/test_compiled_calls.py::test_both_paths_give_the_same",
+    "tests/runtime/processes/test_mismatches.py::test_another_count",
     "tests/runtime/processes/test_training_through_kills.py::test_the_coordinator_is_killed",
+    "tests/runtime/processes/test_training_through_kills.py::test_two_kills",
 )
 # Half a minute each, to find what seldom changes; sessions of `nox -s weekly` do more of the same.
 WEEKLY = (
