@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "kernel.h"
 #include "memory.h"
@@ -47,6 +48,66 @@ template <typename T>
 int64_t MemoryInBlocks(const MatrixProduct<T>& p) {
   const int64_t columns = std::min(kColumnsOfBlock<T>, p.columns + kProductColumns<T>);
   return std::min(kStepsOfBlock, p.summed) * (kRowsOfBlock<T> + columns);
+}
+
+// A tile whose rows, and columns, of each step lie behind each other.
+template <typename T>
+using PackedTileFunction = void (*)(int64_t steps, const T* a, const T* b, T* y, int64_t y_row,
+                                    bool add);
+
+template <typename T, int kVectors, int kRows>
+DOVETAIL_WIDE void PackedTile(int64_t steps, const T* a, const T* b, T* y, int64_t y_row,
+                              bool add) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  Vector total[kRows][kVectors] = {};
+  const auto step = [&](const T* left, const T* right) __attribute__((always_inline)) {
+    Vector factor[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      std::memcpy(&factor[v], right + v * kLanes<T>, sizeof(Vector));
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+      const T other = left[row];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) total[row][v] += other * factor[v];
+    }
+  };
+  constexpr int kTogether = 4;
+  int64_t k = 0;
+  for (; k + kTogether <= steps; k += kTogether) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kTogether; ++i) step(a + i * kRows, b + i * kVectors * kLanes<T>);
+    a += kTogether * kRows, b += kTogether * kVectors * kLanes<T>;
+  }
+  for (; k < steps; ++k, a += kRows, b += kVectors * kLanes<T>) step(a, b);
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      T* to = y + row * y_row + v * kLanes<T>;
+      if (add) {
+        Vector before;
+        std::memcpy(&before, to, sizeof(Vector));
+        total[row][v] += before;
+      }
+      std::memcpy(to, &total[row][v], sizeof(Vector));
+    }
+  }
+}
+
+template <typename T, int kVectors, int... kRows>
+constexpr std::array<PackedTileFunction<T>, sizeof...(kRows)> PackedTilesOf(
+    std::integer_sequence<int, kRows...>) {
+  return {&PackedTile<T, kVectors, kRows + 1>...};
+}
+
+// The function for up to MostRows(2) rows of one or two vectors.
+template <typename T>
+PackedTileFunction<T> PackedTileOf(int64_t rows, int64_t vectors) {
+  using Rows = std::make_integer_sequence<int, MostRows(2)>;
+  static constexpr auto k1 = PackedTilesOf<T, 1>(Rows()), k2 = PackedTilesOf<T, 2>(Rows());
+  return vectors == 1 ? k1[rows - 1] : k2[rows - 1];
 }
 
 // Writes the first columns of a tile that is `width` wide.
@@ -156,7 +217,6 @@ class MultiplicationInBlocks {
       const int64_t i = row_of(tile);
       CopyRows(a + i * p_.a_row, row_of(tile + 1) - i, rows_memory_ + i * steps_);
     }
-    constexpr int64_t kNone = 0;
     for (int64_t j = 0; j < columns_; j += kColumns) {
       const int64_t count = std::min(kColumns, columns_ - j), width = WidthOf(count);
       for (int64_t tile = 0; tile < tiles; ++tile) {
@@ -167,15 +227,14 @@ class MultiplicationInBlocks {
           __builtin_prefetch(y + r * p_.y_row);
           __builtin_prefetch(y + r * p_.y_row + count - 1);
         }
-        const Sums sums{&kNone, &kNone, 1, steps_, size, width};
-        const auto multiply = TileOf<T, false>(size, width / kLanes<T>);
+        const auto multiply = PackedTileOf<T>(size, width / kLanes<T>);
         const T *left = rows_memory_ + i * steps_, *right = panels_ + j * steps_;
         if (count == width) {
-          multiply(sums, left, 1, right, y, p_.y_row, add);
+          multiply(steps_, left, right, y, p_.y_row, add);
           continue;
         }
         alignas(64) T tile_of_y[kMostRows * kColumns];
-        multiply(sums, left, 1, right, tile_of_y, width, false);
+        multiply(steps_, left, right, tile_of_y, width, false);
         PutTile(tile_of_y, width, size, count, y, p_.y_row, add);
       }
     }
