@@ -32,8 +32,9 @@ constexpr int kVectors = kManyRegisters ? 4 : 2;
 template <typename T>
 constexpr int kColumns = kVectors * kLanes<T>;
 
-// Differences that are added up one by one; the sums are added up in pairs.
-constexpr int64_t kSummed = 16;
+// Differences that are added up one by one; the sums are added up in pairs, which takes a larger
+// part of the time where tiles are small.
+constexpr int64_t kSummed = kManyRegisters ? 16 : 32;
 // Rows of the first matrix for which columns are turned once.
 constexpr int64_t kRowsOfTask = 256;
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "kernel.h"
 #include "memory.h"
@@ -47,6 +48,66 @@ template <typename T>
 int64_t MemoryInBlocks(const MatrixProduct<T>& p) {
   const int64_t columns = std::min(kColumnsOfBlock<T>, p.columns + kProductColumns<T>);
   return std::min(kStepsOfBlock, p.summed) * (kRowsOfBlock<T> + columns);
+}
+
+// A tile whose rows, and columns, of each step lie behind each other.
+template <typename T>
+using PackedTileFunction = void (*)(int64_t steps, const T* a, const T* b, T* y, int64_t y_row,
+                                    bool add);
+
+template <typename T, int kVectors, int kRows>
+DOVETAIL_WIDE void PackedTile(int64_t steps, const T* a, const T* b, T* y, int64_t y_row,
+                              bool add) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  Vector total[kRows][kVectors] = {};
+  const auto step = [&](const T* left, const T* right) __attribute__((always_inline)) {
+    Vector factor[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      std::memcpy(&factor[v], right + v * kLanes<T>, sizeof(Vector));
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+      const T other = left[row];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) total[row][v] += other * factor[v];
+    }
+  };
+  constexpr int kTogether = 4;
+  int64_t k = 0;
+  for (; k + kTogether <= steps; k += kTogether) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kTogether; ++i) step(a + i * kRows, b + i * kVectors * kLanes<T>);
+    a += kTogether * kRows, b += kTogether * kVectors * kLanes<T>;
+  }
+  for (; k < steps; ++k, a += kRows, b += kVectors * kLanes<T>) step(a, b);
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      T* to = y + row * y_row + v * kLanes<T>;
+      if (add) {
+        Vector before;
+        std::memcpy(&before, to, sizeof(Vector));
+        total[row][v] += before;
+      }
+      std::memcpy(to, &total[row][v], sizeof(Vector));
+    }
+  }
+}
+
+template <typename T, int kVectors, int... kRows>
+constexpr std::array<PackedTileFunction<T>, sizeof...(kRows)> PackedTilesOf(
+    std::integer_sequence<int, kRows...>) {
+  return {&PackedTile<T, kVectors, kRows + 1>...};
+}
+
+// The function for up to MostRows(2) rows of one or two vectors.
+template <typename T>
+PackedTileFunction<T> PackedTileOf(int64_t rows, int64_t vectors) {
+  using Rows = std::make_integer_sequence<int, MostRows(2)>;
+  static constexpr auto k1 = PackedTilesOf<T, 1>(Rows()), k2 = PackedTilesOf<T, 2>(Rows());
+  return vectors == 1 ? k1[rows - 1] : k2[rows - 1];
 }
 
 // Writes the first columns of a tile that is `width` wide.
@@ -156,7 +217,6 @@ class MultiplicationInBlocks {
       const int64_t i = row_of(tile);
       CopyRows(a + i * p_.a_row, row_of(tile + 1) - i, rows_memory_ + i * steps_);
     }
-    constexpr int64_t kNone = 0;
     for (int64_t j = 0; j < columns_; j += kColumns) {
       const int64_t count = std::min(kColumns, columns_ - j), width = WidthOf(count);
       for (int64_t tile = 0; tile < tiles; ++tile) {
@@ -167,15 +227,14 @@ class MultiplicationInBlocks {
           __builtin_prefetch(y + r * p_.y_row);
           __builtin_prefetch(y + r * p_.y_row + count - 1);
         }
-        const Sums sums{&kNone, &kNone, 1, steps_, size, width};
-        const auto multiply = TileOf<T, false>(size, width / kLanes<T>);
+        const auto multiply = PackedTileOf<T>(size, width / kLanes<T>);
         const T *left = rows_memory_ + i * steps_, *right = panels_ + j * steps_;
         if (count == width) {
-          multiply(sums, left, 1, right, y, p_.y_row, add);
+          multiply(steps_, left, right, y, p_.y_row, add);
           continue;
         }
         alignas(64) T tile_of_y[kMostRows * kColumns];
-        multiply(sums, left, 1, right, tile_of_y, width, false);
+        multiply(steps_, left, right, tile_of_y, width, false);
         PutTile(tile_of_y, width, size, count, y, p_.y_row, add);
       }
     }
@@ -269,7 +328,7 @@ class Multiplication {
 
   // Whether rows of tiles would have few lines of the cache, or many pages, as they lie.
   bool IsScattered(int64_t steps) const {
-    if (p_.a_step == 1) return p_.a_row != steps && p_.a_row * int64_t{sizeof(T)} % 512 == 0;
+    if (p_.a_step <= 2) return p_.a_row != steps && p_.a_row * int64_t{sizeof(T)} % 512 == 0;
     return p_.a_step * int64_t{sizeof(T)} >= 512 && steps > 16;
   }
 
@@ -353,7 +412,7 @@ class OwnMemory {
     static thread_local int64_t has = 0;
     if (size > kMost) {
       own_ = std::make_unique<Memory<T>>(size);
-    } else if (size > has) {
+    } else if (size > has || !kept) {
       has = 0;
       kept = std::make_unique<Memory<T>>(size);
       has = size;
@@ -474,51 +533,47 @@ ffi::Error NarrowProducts(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer
   return ffi::Error::Success();
 }
 
-// Of complex numbers, by the four products of their real and imaginary parts.
+// Of complex numbers: rows of pairs, as they lie, are multiplied by the real parts of the left
+// matrix, and those of the product with i by the imaginary ones.
 template <ffi::DataType kType>
 ffi::Error ComplexProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> w,
                            ffi::Result<ffi::Buffer<kType>> y, ffi::Span<const int64_t> sizes) {
   using T = typename ffi::NativeType<kType>::value_type;
-  // Real parts, and then imaginary ones.
-  const auto split = [&](const ffi::Buffer<kType>& of, T* parts, int64_t size) {
-    const T* from = reinterpret_cast<const T*>(of.typed_data());
-    ForRanges(&pool, size, [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        parts[i] = from[2 * i];
-        parts[size + i] = from[2 * i + 1];
-      }
-    });
-  };
-  const auto a_size = static_cast<int64_t>(x.element_count());
-  const auto b_size = static_cast<int64_t>(w.element_count());
-  const OwnMemory<T, 1> a(2 * a_size);
-  const OwnMemory<T, 2> b(2 * b_size);
-  split(x, a.get(), a_size);
-  split(w, b.get(), b_size);
+  const T* const left = reinterpret_cast<const T*>(x.typed_data());
+  const T* const right = reinterpret_cast<const T*>(w.typed_data());
   T* const out = reinterpret_cast<T*>(y->typed_data());
-  ForProducts<T>(pool, a.get(), b.get(), out, sizes, [=](MatrixProduct<T> product) {
-    const int64_t rows = product.rows, columns = product.columns, size = rows * columns;
-    const OwnMemory<T, 3> memory(2 * size);
-    T *const real = memory.get(), *const imaginary = real + size;
-    T* to = out + 2 * (product.y - out);
-    const int64_t y_row = 2 * product.y_row;
-    const T *re_a = product.a, *re_b = product.b, *im_a = re_a + a_size, *im_b = re_b + b_size;
-    const auto multiply = [&](const T* left, const T* right, T* into, Into how) {
-      product.a = left, product.b = right, product.y = into, product.into = how;
-      MultiplyMatrices(product);
-    };
-    product.y_row = columns;
-    multiply(re_a, re_b, real, Into::kNothing);
-    multiply(im_a, im_b, real, Into::kSubtract);
-    multiply(re_a, im_b, imaginary, Into::kNothing);
-    multiply(im_a, re_b, imaginary, Into::kAdd);
-    for (int64_t i = 0; i < rows; ++i, to += y_row) {
-      const T *re = real + i * columns, *im = imaginary + i * columns;
-      for (int64_t j = 0; j < columns; ++j) {
-        to[2 * j] = re[j];
-        to[2 * j + 1] = im[j];
+  ForProducts<T>(pool, left, right, out, sizes, [=](const MatrixProduct<T>& product) {
+    const int64_t summed = product.summed, width = 2 * product.columns;
+    const bool by_rows = product.b_column == 1;
+    const OwnMemory<T, 1> turned(summed * width);
+    const OwnMemory<T, 2> pairs(by_rows ? 0 : summed * width);
+    const T* from = right + 2 * (product.b - right);
+    int64_t step = 2 * product.b_step;
+    if (!by_rows) {
+      constexpr int64_t kTogether = 8;
+      for (int64_t j = 0; j < product.columns; j += kTogether) {
+        const int64_t end = std::min(product.columns, j + kTogether);
+        for (int64_t k = 0; k < summed; ++k) {
+          for (int64_t c = j; c < end; ++c) {
+            const T* pair = from + k * step + 2 * c * product.b_column;
+            T* to = pairs.get() + k * width + 2 * c;
+            to[0] = pair[0], to[1] = pair[1];
+          }
+        }
       }
+      from = pairs.get(), step = width;
     }
+    for (int64_t k = 0; k < summed; ++k) {
+      T* to = turned.get() + k * width;
+      const T* row = from + k * step;
+      for (int64_t j = 0; j < width; j += 2) to[j] = -row[j + 1], to[j + 1] = row[j];
+    }
+    MatrixProduct<T> real{left + 2 * (product.a - left), from, out + 2 * (product.y - out),
+                          product.rows, width, summed, 2 * product.a_row, 2 * product.a_step,
+                          step, 1, 2 * product.y_row};
+    MultiplyMatrices(real);
+    ++real.a, real.b = turned.get(), real.b_step = width, real.into = Into::kAdd;
+    MultiplyMatrices(real);
   });
   return ffi::Error::Success();
 }

@@ -16,6 +16,7 @@
 #include "kernel.h"
 #include "norm.h"
 #include "parallel.h"
+#include "products.h"
 #include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -26,6 +27,8 @@ namespace ffi = xla::ffi;
 
 // Multiplications for which another thread is worth its while.
 constexpr int64_t kWorkPerThread = 1 << 16;
+// The same inside one matrix.
+constexpr int64_t kProductsOfThread = 1 << 19;
 
 // Calls body(first, last) for parts of a batch.
 template <typename Body>
@@ -67,11 +70,11 @@ template <typename T>
 constexpr int64_t kTileColumns = kTileVectors * Lanes<T>::kCount;
 
 template <typename T, int kRows, int kVectors>
-struct Tile {
+struct RowsOfTile {
   static constexpr int kCount = Lanes<T>::kCount;
   typename Lanes<T>::Type x[kRows][kVectors];
 
-  Tile(const T* from, int64_t step) {
+  RowsOfTile(const T* from, int64_t step) {
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
@@ -102,39 +105,68 @@ struct Tile {
 // on the diagonal perhaps more.
 template <bool kLower, typename T>
 void TransposeTriangle(int64_t n, const T* from, int64_t from_step, T* to, int64_t to_step) {
-  constexpr int64_t kCount = Lanes<T>::kCount;
-  for (int64_t i = 0; i < n; i += kCount) {
-    const int64_t end = kLower ? i + 1 : n;
-    for (int64_t j = kLower ? 0 : i; j < end; j += kCount) {
-      if (std::max(i, j) + kCount > n) {
-        for (int64_t row = i; row < std::min(n, i + kCount); ++row) {
-          for (int64_t k = j; k < std::min(n, j + kCount); ++k) {
-            to[k * to_step + row] = from[row * from_step + k];
-          }
+  constexpr int64_t kCount = Lanes<T>::kCount, kLine = 64 / sizeof(T);
+  const auto block = [=](int64_t i, int64_t j) {
+    if (std::max(i, j) + kCount > n) {
+      for (int64_t row = i; row < std::min(n, i + kCount); ++row) {
+        for (int64_t k = j; k < std::min(n, j + kCount); ++k) {
+          to[k * to_step + row] = from[row * from_step + k];
         }
-        continue;
       }
-      typename Lanes<T>::Type rows[kCount];
+      return;
+    }
+    typename Lanes<T>::Type rows[kCount];
 #pragma GCC unroll 16
-      for (int64_t k = 0; k < kCount; ++k) rows[k] = Load(from + (i + k) * from_step + j);
-      Transpose<T>(rows);
+    for (int64_t k = 0; k < kCount; ++k) rows[k] = Load(from + (i + k) * from_step + j);
+    Transpose<T>(rows);
 #pragma GCC unroll 16
-      for (int64_t k = 0; k < kCount; ++k) Store(to + (j + k) * to_step + i, rows[k]);
+    for (int64_t k = 0; k < kCount; ++k) Store(to + (j + k) * to_step + i, rows[k]);
+  };
+  // All of a line is written before it leaves the nearest cache.
+  for (int64_t line = 0; line < n; line += kLine) {
+    const int64_t last = std::min(n, line + kLine);
+    for (int64_t j = kLower ? 0 : line; j < (kLower ? last : n); j += kCount) {
+      for (int64_t i = line; i < last; i += kCount) {
+        if (kLower ? j <= i : j >= i) block(i, j);
+      }
     }
   }
 }
 
+// Rows of a root before whose computation products of all rows above them are subtracted at once.
+constexpr int64_t kRowsOfRoot = 96;
+
+// Subtracts the products of the first rows of a root from the next ones, `rows`, and what is right
+// of their diagonal.
+template <typename T>
+void SubtractRows(ffi::ThreadPool* pool, int64_t n, int64_t first, int64_t rows, T* upper,
+                  int64_t stride) {
+  const int64_t columns = n - first, worth = rows * columns * first / kProductsOfThread;
+  const int64_t panels = (columns + kTileColumns<T> - 1) / kTileColumns<T>;
+  const int64_t parts =
+      pool == nullptr ? 1 : std::clamp<int64_t>(std::min(worth, ThreadsOf(*pool)), 1, panels);
+  const auto part = [=](int64_t number) {
+    const int64_t begin = panels * number / parts * kTileColumns<T>;
+    const int64_t end = std::min(columns, panels * (number + 1) / parts * kTileColumns<T>);
+    T* const right = upper + first + begin;
+    MultiplyMatrices<T>({upper + first, right, right + first * stride, rows, end - begin, first, 1,
+                         stride, stride, 1, stride, Into::kSubtract, begin + 1});
+  };
+  if (parts == 1) return part(0);
+  ParallelFor(*pool, parts, part);
+}
+
 // The lower triangle of the root of a matrix, of which the lower triangle is read; NaN if it is not
 // positive definite. `upper` has n rows and those of a tile more, and `stride` is a multiple of a
-// tile's columns.
+// tile's columns. Large products are divided among the threads of `pool`, if there is one.
 template <typename T>
-void Cholesky(int64_t n, const T* from, T* to, T* upper, int64_t stride) {
+void Cholesky(ffi::ThreadPool* pool, int64_t n, const T* from, T* to, T* upper, int64_t stride) {
   constexpr int64_t kPanel = 4 * kTileRows, kColumns = kTileColumns<T>;
   // Subtracts the products of rows [first, last) from tiles of rows [top, bottom).
   const auto subtract = [=](int64_t first, int64_t last, int64_t top, int64_t bottom) {
     for (int64_t j = top / kColumns * kColumns; j < n; j += kColumns) {
       for (int64_t i = top; i < bottom && i < j + kColumns; i += kTileRows) {
-        Tile<T, kTileRows, kTileVectors> tile(upper + i * stride + j, stride);
+        RowsOfTile<T, kTileRows, kTileVectors> tile(upper + i * stride + j, stride);
         tile.Subtract(last - first, upper + first * stride + i, 1, stride,
                       upper + first * stride + j, stride);
         tile.StoreTo(upper + i * stride + j, stride);
@@ -144,8 +176,12 @@ void Cholesky(int64_t n, const T* from, T* to, T* upper, int64_t stride) {
   TransposeTriangle<true>(n, from, n, upper, stride);
   bool failed = false;
   for (int64_t panel = 0; panel < n && !failed; panel += kPanel) {
-    const int64_t bottom = std::min(n, panel + kPanel);
-    if (panel > 0) subtract(0, panel, panel, bottom);
+    const int64_t bottom = std::min(n, panel + kPanel), above = panel / kRowsOfRoot * kRowsOfRoot;
+    if (panel == above && panel > 0) {
+      EndIfInterrupted();
+      SubtractRows(pool, n, panel, std::min(kRowsOfRoot, n - panel), upper, stride);
+    }
+    if (panel > above) subtract(above, panel, panel, bottom);
     for (int64_t top = panel; top < bottom && !failed; top += kTileRows) {
       if (top > panel) subtract(panel, top, top, top + 1);
       for (int64_t i = top; i < std::min(n, top + kTileRows); ++i) {
@@ -248,7 +284,10 @@ ffi::Error CholeskyOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
     }
     if (b == last) return;
     std::vector<T> upper((n + kTileRows) * stride);
-    for (; b < last; ++b) Cholesky(n, from + b * size, to + b * size, upper.data(), stride);
+    ffi::ThreadPool* const threads = batch == 1 ? &pool : nullptr;
+    for (; b < last; ++b) {
+      Cholesky(threads, n, from + b * size, to + b * size, upper.data(), stride);
+    }
   });
   return ffi::Error::Success();
 }
@@ -515,7 +554,7 @@ void SolveVector(int64_t n, const T* a, int64_t down, int64_t right, bool lower,
 template <int kRows, int kVectors, typename T>
 inline void SolveTile(int64_t i, const T* a, int64_t down, int64_t right, bool unit, T* b,
                       int64_t step) {
-  Tile<T, kRows, kVectors> tile(b + i * step, step);
+  RowsOfTile<T, kRows, kVectors> tile(b + i * step, step);
   a += i * down;
   tile.Subtract(i, a, down, right, b, step);
   a += i * right;

@@ -32,7 +32,7 @@ _SUFFIXES: Final = {"float32": "f32", "float64": "f64"}
 # Rows and columns up to which the kernels are faster than LAPACK, which blocks larger matrices.
 _SMALL: Final = 64
 # Those of Cholesky factorisations with AVX2.
-_SMALL_ROOT: Final = 256
+_SMALL_ROOT: Final = 640
 
 
 # Matrices whose QR and LU factorisations are faster by blocks of a kernel than by LAPACK, with
