@@ -54,7 +54,7 @@ BOOL: Final = np.dtype(bool)
 FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 INT32: Final = np.dtype(np.int32)
 _OF_BYTES: Final = {"i1": BOOL, "i8": np.dtype(np.int8), "ui8": np.dtype(np.uint8)}
-_OF_NUMBERS: Final = {
+_OF_NUMBERS: Final[dict[str, np.dtype[Any]]] = {
     "i32": INT32,
     "ui32": np.dtype(np.uint32),
     "f32": FLOATS[0],
