@@ -8,8 +8,10 @@
 #include <cstring>
 #include <limits>
 
+#include "extremes.h"
 #include "host_functions.h"
 #include "products.h"
+#include "sums.h"
 
 namespace dovetail {
 namespace {
@@ -24,9 +26,12 @@ const T* Operand(const void* const* operands, int number) {
 // Numbers: of what is outside the axes, along them, and inside.
 
 constexpr int kLanes = 32;
+// Longer rows are reduced as by kernels, to the same bits.
+constexpr ptrdiff_t kLong = 4096;
 
 // Integers wrap around.
 struct Sum {
+  using OfKernels = Plus;
   template <typename T>
   static T Start(T) {
     return 0;
@@ -42,6 +47,7 @@ struct Sum {
 };
 
 struct Product {
+  using OfKernels = Times;
   template <typename T>
   static T Start(T) {
     return 1;
@@ -56,6 +62,22 @@ struct Product {
   }
 };
 
+// Integers without sign, as kernels add them.
+template <typename T>
+using NumberOf = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                             std::common_type<T>>::type;
+
+// What a long row of terms comes to.
+template <typename Operation, typename Terms>
+typename Terms::Type LongRow(Terms terms, ptrdiff_t size) {
+  typename Terms::Type whole;
+  Uninterrupted([&] { whole = FoldRow<Operation>(nullptr, terms, size); });
+  return whole;
+}
+
+template <typename Operation>
+constexpr bool kIsFolded = std::is_same_v<Operation, Sum> || std::is_same_v<Operation, Product>;
+
 template <typename T, typename Operation>
 void Reduce(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
   FlushDenormals flush;
@@ -63,6 +85,14 @@ void Reduce(const void* const* operands, const ptrdiff_t* numbers, void* result,
   T* out = static_cast<T*>(result);
   const ptrdiff_t outer = numbers[0], size = numbers[1], inner = numbers[2];
   for (ptrdiff_t o = 0; o < outer; ++o, x += size * inner, out += inner) {
+    if constexpr (kIsFolded<Operation>) {
+      using Number = NumberOf<T>;
+      if (inner == 1 && size >= kLong) {
+        const Numbers<Number> row{reinterpret_cast<const Number*>(x)};
+        out[0] = T(LongRow<typename Operation::OfKernels>(row, size));
+        continue;
+      }
+    }
     if (inner == 1) {
       T lanes[kLanes];
       std::fill_n(lanes, kLanes, Operation::Start(T()));
@@ -118,6 +148,11 @@ void ArgExtreme(const void* const* operands, const ptrdiff_t* numbers, void* res
   int32_t* out = static_cast<int32_t*>(result);
   const ptrdiff_t outer = numbers[0], size = numbers[1], inner = numbers[2];
   for (ptrdiff_t o = 0; o < outer; ++o, x += size * inner, out += inner) {
+    if (inner == 1 && size >= kLong) {
+      using O = Order<T, kGreatest>;
+      Uninterrupted([&] { *out = int32_t(PositionOf<O>(x, size, RowExtreme<O>(x, 0, size))); });
+      continue;
+    }
     for (ptrdiff_t j = 0; j < inner; ++j) {
       T found;
       const void* row = x;
@@ -168,11 +203,31 @@ void Cumulative(const void* const* operands, const ptrdiff_t* numbers, void* res
   }
 }
 
+// Where the first is true, or false; the first of all if none is.
+template <bool kTrue>
+void ArgTruth(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
+  const bool* x = Operand<bool>(operands, 0);
+  int32_t* out = static_cast<int32_t*>(result);
+  const ptrdiff_t outer = numbers[0], size = numbers[1], inner = numbers[2];
+  for (ptrdiff_t o = 0; o < outer; ++o, x += size * inner, out += inner) {
+    if (inner == 1) {
+      const void* const found = std::memchr(x, kTrue, size);
+      *out = found == nullptr ? 0 : int32_t(static_cast<const bool*>(found) - x);
+      continue;
+    }
+    for (ptrdiff_t j = 0; j < inner; ++j) {
+      ptrdiff_t i = 0;
+      while (i < size && x[i * inner + j] != kTrue) ++i;
+      out[j] = i < size ? int32_t(i) : 0;
+    }
+  }
+}
+
 // -------------------------------------------------------------------------------------- products
 
 // Numbers: batches, rows, columns, and what is summed over; then how far apart elements are in the
 // left operand along rows and sums, and in the right one along sums and columns.
-void Products(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
+void Multiply(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
   FlushDenormals flush;
   const float* x = Operand<float>(operands, 0);
   const float* y = Operand<float>(operands, 1);
@@ -193,6 +248,10 @@ void Products(const void* const* operands, const ptrdiff_t* numbers, void* resul
       if (x_sum == 1 && y_sum == 1) {
         for (ptrdiff_t j = 0; j < columns; ++j) {
           const float* right = y + j * y_column;
+          if (size >= kLong) {
+            out[j] = LongRow<Plus>(Products<float>{left, right}, size);
+            continue;
+          }
           float lanes[kLanes] = {0};
           ptrdiff_t k = 0;
           for (; k + kLanes <= size; k += kLanes) {
@@ -328,12 +387,17 @@ void AddAtIndices(const void* const* operands, const ptrdiff_t* numbers, void* r
   }
 }
 
+// In long rows; `host_functions.py` says what is long.
+constexpr ptrdiff_t kMuch = 2 * kMost;
+// The first often decides.
+constexpr ptrdiff_t kTruths = 32 * kMost;
+
 #define DOVETAIL_FOR_NUMBERS(T, dtype)                                                       \
-  {"reduce_sum", dtype, Reduce<T, Sum>, kMost}, {"reduce_prod", dtype, Reduce<T, Product>, kMost}, \
+  {"reduce_sum", dtype, Reduce<T, Sum>, kMuch}, {"reduce_prod", dtype, Reduce<T, Product>, kMuch}, \
       {"reduce_max", dtype, Reduce<T, ExtremeOf<true>>, kMost},                              \
       {"reduce_min", dtype, Reduce<T, ExtremeOf<false>>, kMost},                             \
-      {"argmax", dtype, ArgExtreme<T, true>, kSome},                                         \
-      {"argmin", dtype, ArgExtreme<T, false>, kSome},                                        \
+      {"argmax", dtype, ArgExtreme<T, true>, kMuch},                                         \
+      {"argmin", dtype, ArgExtreme<T, false>, kMuch},                                        \
       {"cumsum", dtype, Cumulative<T, Sum>, kSome},                                          \
       {"cumprod", dtype, Cumulative<T, Product>, kSome},                                     \
       {"cummax", dtype, Cumulative<T, ExtremeOf<true>>, kFew},                              \
@@ -351,9 +415,11 @@ const HostEntry kEntries[] = {
     DOVETAIL_FOR_NUMBERS(int64_t, "int64"),
     DOVETAIL_FOR_FLOATS(float, "float32"),
     DOVETAIL_FOR_FLOATS(double, "float64"),
-    {"reduce_and", "bool", ReduceTruths<true>, kMost},
-    {"reduce_or", "bool", ReduceTruths<false>, kMost},
-    {"dot_general", "float32", Products, kMost},
+    {"argmax", "bool", ArgTruth<true>, kTruths},
+    {"argmin", "bool", ArgTruth<false>, kTruths},
+    {"reduce_and", "bool", ReduceTruths<true>, kTruths},
+    {"reduce_or", "bool", ReduceTruths<false>, kTruths},
+    {"dot_general", "float32", Multiply, kMuch},
     {"convert_element_type", "bool", Convert<bool>, kMany},
     {"convert_element_type", "uint32", Convert<uint32_t>, kMany},
 };

@@ -1,6 +1,7 @@
 // Extremes, their positions, sums and products, along neighbouring dimensions.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "extremes.h"
 #include "kernel.h"
@@ -12,7 +13,15 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-enum Operation : int64_t { kMaximum, kMinimum, kSum, kProduct, kSumOfNumbers, kCountOfNumbers };
+enum Operation : int64_t {
+  kMaximum,
+  kMinimum,
+  kSum,
+  kProduct,
+  kSumOfNumbers,
+  kCountOfNumbers,
+  kCountOfNonzero
+};
 
 ffi::Error UnknownType() {
   return ffi::Error(ffi::ErrorCode::kInvalidArgument, "no kernel reduces this dtype");
@@ -169,6 +178,48 @@ ffi::Error SumNotNan(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, c
   }
 }
 
+// 1 for each element of an array that is not 0, else 0, in integers as wide.
+template <typename T>
+struct NotZero {
+  using Type = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  const T* x;
+
+  NotZero operator+(int64_t offset) const { return {x + offset}; }
+  template <typename V>
+  V At(int64_t i) const {
+    if constexpr (sizeof(V) == sizeof(T)) {
+      return x[i] != 0;
+    } else {
+      typedef T Source __attribute__((vector_size(sizeof(V))));
+      return As<V>(Load<Source>(x + i) != Source{}) & Type(1);
+    }
+  }
+};
+
+// Counts along rows, into integers as wide as the elements.
+ffi::Error CountNotZero(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const Sizes& s) {
+  const auto count = [&](auto element) {
+    using Terms = NotZero<decltype(element)>;
+    FoldRows<Plus>(pool, Terms{static_cast<decltype(element)*>(x.untyped_data())},
+                   static_cast<typename Terms::Type*>(to), s.outer, s.size);
+    return ffi::Error::Success();
+  };
+  switch (x.element_type()) {
+    case ffi::DataType::F32:
+      return count(float());
+    case ffi::DataType::F64:
+      return count(double());
+    case ffi::DataType::S32:
+    case ffi::DataType::U32:
+      return count(uint32_t());
+    case ffi::DataType::S64:
+    case ffi::DataType::U64:
+      return count(uint64_t());
+    default:
+      return UnknownType();
+  }
+}
+
 template <typename Element>
 ffi::Error SumOfBytes(ffi::ThreadPool& pool, const void* from, ffi::AnyBuffer& to, const Sizes& s) {
   const auto sum = ffi::ByteWidth(to.element_type()) == 8 ? SumBytes<Element, uint64_t>
@@ -209,6 +260,8 @@ ffi::Error Reduce(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBu
       return SumNotNan<false>(pool, x, out->untyped_data(), sizes);
     case kCountOfNumbers:
       return SumNotNan<true>(pool, x, out->untyped_data(), sizes);
+    case kCountOfNonzero:
+      return CountNotZero(pool, x, out->untyped_data(), sizes);
     default:
       return Fold<Times>(pool, x, out->untyped_data(), sizes);
   }

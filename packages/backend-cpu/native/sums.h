@@ -190,52 +190,77 @@ auto InPairs(int64_t begin, int64_t end, const ResultOf& result_of) -> decltype(
   return Op::Of(InPairs<Op>(begin, middle, result_of), InPairs<Op>(middle, end, result_of));
 }
 
+// Folds blocks of `length` that begin at `first`, and `apart` from one another; what they come to
+// is `step` apart.
+template <typename Op, int kCount, typename Terms, typename Whole>
+inline void FoldBlocks(Terms terms, int64_t first, int64_t apart, int64_t length, Whole* results,
+                       int64_t step) {
+  Terms starts[kCount];
+  Whole found[kCount];
+#pragma GCC unroll 4
+  for (int k = 0; k < kCount; ++k) starts[k] = terms + (first + k * apart);
+  BlockResults<Op, kCount>(starts, length, found);
+#pragma GCC unroll 4
+  for (int k = 0; k < kCount; ++k) results[k * step] = found[k];
+}
+
+// Rows that are folded side by side.
+template <typename Terms>
+constexpr int kRowsAtOnce = std::is_same_v<Terms, BFloat16s> ? 1 : kStreams;
+
+// Elements that the nearer caches hold, of which one part is fetched as fast as several.
+template <typename T>
+constexpr int64_t kNear = (1 << 18) / sizeof(T);
+
+template <typename T>
+int64_t BlocksOf(int64_t size) {
+  return std::max<int64_t>(1, (size + kSummed<T> - 1) / kSummed<T>);
+}
+
+// What one row comes to, on this thread if `pool` is null.
+template <typename Op, typename Terms>
+typename Terms::Type FoldRow(xla::ffi::ThreadPool* pool, Terms terms, int64_t size) {
+  using T = typename Terms::Type;
+  constexpr int64_t kSize = kSummed<T>;
+  std::vector<WholeOf<T>> results(BlocksOf<T>(size));
+  ForRanges(pool, size, [&](int64_t begin, int64_t end) {
+    // A block belongs to the range that has its first element.
+    const int64_t first = (begin + kSize - 1) / kSize, last = (end + kSize - 1) / kSize;
+    if (first == last) return;
+    const auto some = [&](auto count, int64_t i, int64_t apart) {
+      FoldBlocks<Op, decltype(count)::value>(terms, i * kSize, apart * kSize,
+                                             std::min(kSize, size - i * kSize), &results[i], apart);
+    };
+    // The last may be shorter.
+    if (size < kNear<T>) {
+      InStreams<1>(first, last - 1, some);
+    } else {
+      InStreams<kRowsAtOnce<Terms>>(first, last - 1, some);
+    }
+    some(std::integral_constant<int, 1>(), last - 1, 0);
+  });
+  return T(InPairs<Op>(0, BlocksOf<T>(size), [&](int64_t i) { return results[i]; }));
+}
+
 template <typename Op, typename Terms>
 void FoldRows(xla::ffi::ThreadPool& pool, Terms terms, typename Terms::Type* to, int64_t rows,
               int64_t size) {
   using T = typename Terms::Type;
   using Whole = WholeOf<T>;
   constexpr int64_t kSize = kSummed<T>;
-  constexpr int kMost = std::is_same_v<Terms, BFloat16s> ? 1 : kStreams;
-  const int64_t blocks = std::max<int64_t>(1, (size + kSize - 1) / kSize);
-  // The results of blocks of `length` that begin at `first`, and `apart` from one another.
-  const auto fold = [&](auto count, int64_t first, int64_t apart, int64_t length, Whole* results,
-                        int64_t step) {
-    constexpr int kCount = decltype(count)::value;
-    Terms starts[kCount];
-    Whole found[kCount];
-#pragma GCC unroll 4
-    for (int k = 0; k < kCount; ++k) starts[k] = terms + (first + k * apart);
-    BlockResults<Op, kCount>(starts, length, found);
-#pragma GCC unroll 4
-    for (int k = 0; k < kCount; ++k) results[k * step] = found[k];
-  };
+  constexpr int kMost = kRowsAtOnce<Terms>;
   if (rows == 1 || (rows < std::max<int64_t>(ThreadsOf(pool), kMost) && size >= 2 * kPerThread)) {
-    std::vector<Whole> results(blocks);
-    for (int64_t row = 0; row < rows; ++row) {
-      ForRanges(&pool, size, [&](int64_t begin, int64_t end) {
-        // A block belongs to the range that has its first element.
-        const int64_t first = (begin + kSize - 1) / kSize, last = (end + kSize - 1) / kSize;
-        if (first == last) return;
-        const auto some = [&](auto count, int64_t i, int64_t apart) {
-          fold(count, row * size + i * kSize, apart * kSize, std::min(kSize, size - i * kSize),
-               &results[i], apart);
-        };
-        // The last may be shorter.
-        InStreams<kMost>(first, last - 1, some);
-        some(std::integral_constant<int, 1>(), last - 1, 0);
-      });
-      to[row] = T(InPairs<Op>(0, blocks, [&](int64_t i) { return results[i]; }));
-    }
+    for (int64_t row = 0; row < rows; ++row) to[row] = FoldRow<Op>(&pool, terms + row * size, size);
     return;
   }
-  const int64_t parts = std::min(rows, PartsOf(pool, rows * size));
+  const int64_t blocks = BlocksOf<T>(size), parts = std::min(rows, PartsOf(pool, rows * size));
   ParallelFor(pool, parts, [&](int64_t part) {
     std::vector<Whole> results(kMost * blocks);
     const auto some = [&](auto count, int64_t row, int64_t apart) {
       for (int64_t i = 0; i < blocks; ++i) {
-        fold(count, row * size + i * kSize, apart * size, std::min(kSize, size - i * kSize),
-             &results[i], blocks);
+        FoldBlocks<Op, decltype(count)::value>(terms, row * size + i * kSize, apart * size,
+                                               std::min(kSize, size - i * kSize), &results[i],
+                                               blocks);
       }
       for (int k = 0; k < count; ++k) {
         const Whole* const own = results.data() + k * blocks;

@@ -236,6 +236,62 @@ def test_arrays_may_be_larger_where_programs_have_one_thread(
         direct_calls.limits.cache_clear()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("shape", [(4096,), (70_001,), (3, 5003)])
+def test_long_rows_are_reduced_to_the_bits_of_programs(shape: tuple[int, ...], dtype: str) -> None:
+    generator = np.random.default_rng(0)
+    x, y = (generator.normal(0, 1 if dtype == "float32" else 2**20, shape) for _ in range(2))
+    x, y = x.astype(dtype), y.astype(dtype)
+    with_nan = np.where(x == x.max(), np.float32(np.nan), x) if dtype == "float32" else x
+    for name in ("sum", "prod", "argmax", "argmin"):
+        function = getattr(jnp, name)
+        for a in (x, with_nan, -np.abs(x)):
+            found = directly(lambda a, function=function: function(a, -1), jnp.asarray(a))
+            with dt.direct_calls("none"):
+                expected = function(jnp.asarray(a), -1)
+            np.testing.assert_array_equal(found, expected)
+    if dtype == "float32" and x.ndim == 1:
+        compiled = dt.jit(jnp.dot)
+        with dt.direct_calls("none"):
+            expected = compiled(x, y)
+        np.testing.assert_allclose(jnp.dot(jnp.asarray(x), jnp.asarray(y)), expected, rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(1,), (300,), (300_001,), (3, 5000), (500, 3)])
+def test_places_of_truths(shape: tuple[int, ...]) -> None:
+    size = int(np.prod(shape))
+    for place in (0, size // 2, size - 1, None):
+        x = np.zeros(shape, bool)
+        if place is not None:
+            x.flat[place] = True
+        for truths in (x, ~x):
+            for name in ("any", "all", "argmax", "argmin"):
+                for axis in range(len(shape)):
+                    function = getattr(jnp, name)
+                    found = directly(
+                        lambda a, function=function, axis=axis: function(a, axis),
+                        jnp.asarray(truths),
+                    )
+                    np.testing.assert_array_equal(found, getattr(np, name)(truths, axis))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_larger_arrays_are_reduced_where_threads_are_few(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dt, "get_num_threads", lambda: threads)
+    x = np.linspace(-3, 3, 10**6, dtype=np.float32)
+    for function, most in [(jnp.sum, 1), (jnp.argmax, 1), (jnp.any, 2), (jnp.argmin, 2)]:
+        a = x > 0 if most == 2 else x
+        compiled, placed = dt.jit(lambda a, function=function: function(a)), jnp.asarray(a)
+        with dt.direct_calls("all"):
+            for _ in range(2):
+                found = compiled(placed)
+        assert (held_value(found) is not None) == (threads <= most)
+        exact = getattr(np, function.__name__)(a)
+        np.testing.assert_allclose(found, exact, atol=1)
+
+
 @pytest.mark.parametrize("number", [2, -0.5, np.inf, np.nan, -0.0])
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "max"])
 def test_numbers_of_a_dtype(name: str, number: float) -> None:

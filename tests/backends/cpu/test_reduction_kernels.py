@@ -182,6 +182,24 @@ def test_sums_and_means_of_numbers_among_nan(name: str) -> None:
                         np.testing.assert_allclose(one, other, near, near)
 
 
+@pytest.mark.parametrize("name", SUMMED)
+def test_counts_of_numbers_that_are_not_zero(name: str) -> None:
+    def program(x: dt.Array) -> list[dt.Array]:
+        return [jnp.count_nonzero(x), jnp.count_nonzero(x, -1), jnp.count_nonzero(x, 0)]
+
+    dtype = dtype_of(name)
+    with dt.enable_x64(dtype.itemsize == 8):
+        for shape in (*SHAPES, (300,), (3, 4099)):
+            for x in patterns(name, shape):
+                zeros = np.arange(x.size).reshape(shape) % 3 == 0
+                x = np.where(zeros, -0.0 if dtype.kind == "f" else 0, x).astype(dtype)
+                expected = [np.count_nonzero(x, axis) for axis in (None, -1, 0)]
+                for found, exact in zip(dt.jit(program)(x), expected, strict=True):
+                    np.testing.assert_array_equal(found, exact)
+        counts = 3 if len(shape) == 1 else 2
+        assert dt.jit(program).lower(x).as_text().count("operation = 6") == counts
+
+
 def test_which_sums_leave_nan_out() -> None:
     def sums(x: dt.Array, y: dt.Array) -> list[dt.Array]:
         return [jnp.where(x == x, x, 1), jnp.where(x == x, y, 0), jnp.where(x == y, x, 0)]

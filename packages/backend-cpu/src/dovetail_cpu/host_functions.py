@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import dovetail
 from dovetail.extend import HostFunction
 from dovetail_cpu import host_moves, kernel_library
 
@@ -17,6 +18,16 @@ _MOST_IN_TILES: Final = 2**18
 _MOST_ALONE: Final = 2**21
 #: As in `native/host_arrays.cc`.
 _LEAST_IN_TILES: Final = 2048
+_LONG: Final = 4096
+#: The most elements that are reduced where programs have several threads, and of which positions
+#: are found other than in long rows.
+_MOST_REDUCED: Final = 2**19
+_MOST_SEARCHED: Final = 2**15
+#: The product of two longer vectors on one thread has a program.
+_MOST_OF_VECTORS: Final = 2**20
+#: Truths of rows of so many bytes are looked through as fast as by a program of so many threads.
+_LONG_OF_TRUTHS: Final = 64
+_FEW_THREADS: Final = 2
 #: Those of conversions, in the order of `native/host_arrays.cc`.
 _DTYPES: Final = (
     *("float32", "int32", "bool", "uint32", "float64", "int64"),
@@ -49,15 +60,31 @@ def _around(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int] |
     return outer, along, inner
 
 
+def _if_quick(sizes: Any, is_bool: bool, most: int = _MOST_REDUCED) -> Any:
+    """The sizes, if the elements are at most so many, or in long rows, and too many threads of a
+    program would not be faster."""
+    if sizes is None or math.prod(sizes) <= most:
+        return sizes
+    if sizes[2] > 1 or sizes[1] < (_LONG_OF_TRUTHS if is_bool else _LONG):
+        return None
+    threads = _FEW_THREADS if is_bool else 1
+    quick = math.prod(sizes) <= _MOST_REDUCED or dovetail.get_num_threads() <= threads
+    return sizes if quick else None
+
+
 def _reduction(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
     if params.get("out_sharding") is not None:
         return None
-    return _around(operands[0].shape, params["axes"])
+    (x,) = operands
+    return _if_quick(_around(x.shape, params["axes"]), x.dtype == "bool")
 
 
 def _position(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
-    sizes = _around(operands[0].shape, params["axes"])
-    return sizes if sizes and sizes[1] and out.dtype == "int32" else None
+    (x,) = operands
+    sizes = _around(x.shape, params["axes"])
+    if not sizes or not sizes[1] or out.dtype != "int32":
+        return None
+    return _if_quick(sizes, x.dtype == "bool", _MOST_SEARCHED)
 
 
 def _cumulative(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
@@ -92,6 +119,8 @@ def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> An
     each = rows * columns * size
     in_tiles = min(rows, columns) >= 8 and each >= _LEAST_IN_TILES
     most = _MOST_PRODUCTS if not in_tiles else _MOST_IN_TILES if batch > 1 else _MOST_ALONE
+    if batch == rows == columns == 1 and dovetail.get_num_threads() == 1:
+        most = _MOST_OF_VECTORS
     if batch * each > most:
         return None
     return batch, rows, columns, size, x_row, x_sum, y_sum, y_column

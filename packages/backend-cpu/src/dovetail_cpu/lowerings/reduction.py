@@ -30,7 +30,7 @@ SHORT_ROW: Final = 8
 BY_LIBRARY: Final = 4096
 
 #: Operations of the kernel.
-MAXIMUM, MINIMUM, SUM, PRODUCT, SUM_OF_NUMBERS, COUNT_OF_NUMBERS = range(6)
+MAXIMUM, MINIMUM, SUM, PRODUCT, SUM_OF_NUMBERS, COUNT_OF_NUMBERS, COUNT_OF_NONZERO = range(7)
 WIDE_SUMS: Final = frozenset({"int32", "int64", "uint32", "uint64"})
 _BYTES: Final = frozenset({"bool", "int8", "uint8"})
 _NUMBERS: Final = WIDE_SUMS | {"float32", "float64"}
@@ -44,6 +44,7 @@ BY_KERNEL: Final = {
     PRODUCT: _NUMBERS,
     SUM_OF_NUMBERS: frozenset({"float32", "float64"}),
     COUNT_OF_NUMBERS: frozenset({"float32", "float64"}),
+    COUNT_OF_NONZERO: _NUMBERS,
 }
 #: Larger results of other operations are not written to memory, to be read by a kernel.
 WORTH_WRITING: Final = 2**22
@@ -53,6 +54,14 @@ BOOL: Final = np.dtype(bool)
 FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 INT32: Final = np.dtype(np.int32)
 _OF_BYTES: Final = {"i1": BOOL, "i8": np.dtype(np.int8), "ui8": np.dtype(np.uint8)}
+_OF_NUMBERS: Final[dict[str, np.dtype[Any]]] = {
+    "i32": INT32,
+    "ui32": np.dtype(np.uint32),
+    "f32": FLOATS[0],
+    "i64": np.dtype(np.int64),
+    "ui64": np.dtype(np.uint64),
+    "f64": FLOATS[1],
+}
 
 
 def _is_stored(x: Any, aval: Any) -> bool:
@@ -269,6 +278,9 @@ def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any
     source = _narrow_source(x)
     if source is not None and out_sharding is None and aval.dtype.name in WIDE_SUMS:
         narrow, dtype = source
+        counted = _count_of_nonzero(context, narrow, aval, axes)
+        if counted is not NotImplemented:
+            return counted
         of_bytes = aval.update(dtype=dtype)
         by_kernel = _reduce_by_kernel(context, narrow, of_bytes, axes, SUM)
         if by_kernel is not NotImplemented:
@@ -388,6 +400,29 @@ def sum_of_products(context: Any, x: Any, y: Any, aval: Any, out: Any) -> Any:
         return NotImplemented
     (result,) = kernels.call(context, kernels.SUM_OF_PRODUCTS, [x, y], [out], batch_dims=out.ndim)
     return result
+
+
+def _count_of_nonzero(context: Any, truths: Any, aval: Any, axes: tuple[int, ...]) -> Any:
+    """How many numbers in memory are not 0, along the last dimensions; NotImplemented for others.
+
+    Args:
+        aval: of what the truths are converted to, which is as wide as the numbers.
+    """
+    owner = truths.owner
+    if getattr(owner, "name", "") != "stablehlo.compare":
+        return NotImplemented
+    x, zero = owner.operands
+    dtype = _OF_NUMBERS.get(str(x.type.element_type))
+    if (
+        "NE" not in str(owner.attributes["comparison_direction"])
+        or dtype is None
+        or dtype.itemsize != aval.dtype.itemsize
+        or hasattr(x.owner, "name")
+        or not _is_zero(zero)
+        or axes != tuple(range(aval.ndim - len(axes), aval.ndim))
+    ):
+        return NotImplemented
+    return _reduce_by_kernel(context, x, aval.update(dtype=dtype), axes, COUNT_OF_NONZERO)
 
 
 def _narrow_source(x: Any) -> tuple[Any, Any] | None:
