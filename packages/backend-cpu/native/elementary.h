@@ -20,6 +20,7 @@
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define DOVETAIL_INLINE inline __attribute__((always_inline))
+#define DOVETAIL_LAMBDA __attribute__((always_inline))
 
 namespace dovetail {
 
@@ -105,6 +106,25 @@ DOVETAIL_INLINE Singles WithSignOf(Singles size, Singles x) {
 }
 
 DOVETAIL_INLINE Singles Magnitude(Singles x) { return As<Singles>(As<AllBits32>(x) & INT32_MAX); }
+
+// NaN where `x` is.
+DOVETAIL_INLINE Singles AtMost(Singles x, float most) {
+#if defined(DOVETAIL_AVX2)
+  // The second operand is the result if there is a NaN.
+  return (Singles)_mm256_min_ps(_mm256_set1_ps(most), (__m256)x);
+#else
+  return x > most ? Singles{} + most : x;
+#endif
+}
+
+// One of two by the sign bit of a number.
+DOVETAIL_INLINE Singles BySign(Singles x, Singles negative, Singles positive) {
+#if defined(DOVETAIL_AVX2)
+  return (Singles)_mm256_blendv_ps((__m256)positive, (__m256)negative, (__m256)x);
+#else
+  return x < 0.0f ? negative : positive;
+#endif
+}
 
 // Whether all are from 0 to below `limit`.
 template <typename Integers, typename Integer>
@@ -402,6 +422,39 @@ ffi::Error OfFloats(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
   });
 }
 
+// Writes body(x, y) of vectors.
+template <typename Body>
+void ForPairs(ffi::ThreadPool& pool, Operand<float> x, Operand<float> y,
+              ffi::Result<Operand<float>> out, const Body& body) {
+  const float *first = x.typed_data(), *second = y.typed_data();
+  float* results = out->typed_data();
+  ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
+    const auto apply = [&](const float* from, const float* also, int64_t count, float* to) {
+      for (int64_t i = 0; i < count; i += kSingles) {
+        Store(body(Load<Singles>(from + i), Load<Singles>(also + i)), to + i);
+      }
+    };
+    const int64_t whole = begin + (end - begin) / kSingles * kSingles;
+    apply(first + begin, second + begin, whole - begin, results + begin);
+    if (whole == end) return;
+    float last[2][kSingles] = {};
+    std::copy(first + whole, first + end, last[0]);
+    std::copy(second + whole, second + end, last[1]);
+    apply(last[0], last[1], kSingles, last[0]);
+    std::copy(last[0], last[0] + (end - whole), results + whole);
+  });
+}
+
+// factor * y times Function::Of(scale * x).
+template <typename Function>
+ffi::Error Gate(ffi::ThreadPool pool, float scale, float factor, Operand<float> x,
+                Operand<float> y, ffi::Result<Operand<float>> out) {
+  ForPairs(pool, x, y, out, [scale, factor](Singles a, Singles b) DOVETAIL_LAMBDA {
+    return factor * b * Function::Of(a * scale);
+  });
+  return ffi::Error::Success();
+}
+
 // Functions of two numbers, by Function::Plain where all of a block are normal and finite, and so
 // are the results.
 template <typename Function>
@@ -491,6 +544,15 @@ void PairsOnHost(const void* const* operands, const ptrdiff_t* steps, void* resu
                       .Ctx<xla::ffi::ThreadPool>()     \
                       .Arg<xla::ffi::AnyBuffer>()      \
                       .Ret<xla::ffi::AnyBuffer>())
+#define DOVETAIL_GATE(name, ...)                         \
+  DOVETAIL_KERNEL(name, (dovetail::Gate<__VA_ARGS__>),   \
+                  xla::ffi::Ffi::Bind()                  \
+                      .Ctx<xla::ffi::ThreadPool>()       \
+                      .Attr<float>("scale")              \
+                      .Attr<float>("factor")             \
+                      .Arg<dovetail::Operand<float>>()   \
+                      .Arg<dovetail::Operand<float>>()   \
+                      .Ret<dovetail::Operand<float>>())
 #define DOVETAIL_BINARY(name, ...)                     \
   DOVETAIL_KERNEL(name, (__VA_ARGS__),                 \
                   xla::ffi::Ffi::Bind()                \

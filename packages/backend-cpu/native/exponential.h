@@ -32,10 +32,6 @@ DOVETAIL_INLINE Growth<Singles, AllBits32> GrowthOf(Singles x) {
   return {rest, bend, count, As<AllBits32>(shifted)};
 }
 
-DOVETAIL_INLINE Singles AtMost(Singles x, float most) {
-  return x > most ? Singles{} + most : x;
-}
-
 DOVETAIL_INLINE Singles AtLeast(Singles x, float least) {
   return x < least ? Singles{} + least : x;
 }

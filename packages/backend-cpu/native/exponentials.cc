@@ -481,6 +481,94 @@ struct Power {
   }
 };
 
+// log(exp(x) + exp(y)), where y of all is `fixed` if there is no other. Exponentials and logarithms
+// are two loops, so that the processor works on several vectors at once.
+void LogarithmsOfExponentials(const float* x, const float* y, float fixed, int64_t size,
+                              float* out) {
+  const Singles one = Singles{} + 1.0f, none{};
+  for (int64_t begin = 0; begin < size; begin += kBlock) {
+    const int64_t count = std::min(kBlock, size - begin);
+    const int64_t vectors = (count + kSingles - 1) / kSingles;
+    float first[kBlock], second[kBlock], powers[kBlock], results[kBlock];
+    const float *a = x + begin, *b = y == nullptr ? second : y + begin;
+    float* to = out + begin;
+    if (y == nullptr) std::fill(second, second + vectors * kSingles, fixed);
+    if (count % kSingles != 0) {
+      std::fill(std::copy(a, a + count, first), first + vectors * kSingles, 0.0f);
+      if (y != nullptr) {
+        std::fill(std::copy(b, b + count, second), second + vectors * kSingles, 0.0f);
+      }
+      a = first, b = second, to = results;
+    }
+    for (int64_t i = 0; i < vectors * kSingles; i += kSingles) {
+      const Singles u = Load<Singles>(a + i), v = Load<Singles>(b + i);
+      Store(Exponential::Of(-Magnitude(u == v ? none : u - v)), powers + i);
+    }
+    for (int64_t i = 0; i < vectors * kSingles; i += kSingles) {
+      const Singles u = Load<Singles>(a + i), v = Load<Singles>(b + i);
+      const Singles growth = LogarithmOfSum(one, Load<Singles>(powers + i), none, none);
+      Store((u >= v ? u : v) + growth, to + i);
+    }
+    if (to == results) std::copy(results, results + count, out + begin);
+  }
+}
+
+ffi::Error OfExponentials(ffi::ThreadPool pool, bool is_fixed, float fixed, Operand<float> x,
+                          Operand<float> y, ffi::Result<Operand<float>> out) {
+  const float *first = x.typed_data(), *second = y.typed_data();
+  float* to = out->typed_data();
+  ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
+    LogarithmsOfExponentials(first + begin, is_fixed ? nullptr : second + begin, fixed,
+                             end - begin, to + begin);
+  });
+  return ffi::Error::Success();
+}
+
+// The derivative of the logarithm of the gamma function, in float64: errors of an asymptotic series
+// and a sum, which cancel near its zeros, are too small to be seen there.
+struct Digamma {
+  // In the square of 1 / x, from 8 on: log(x) - 1 / (2 x) - digamma(x), divided by that square.
+  // Source: DLMF 5.11.2.
+  static constexpr double kTail[] = {1.0 / 12,  -1.0 / 120, 1.0 / 252,      -1.0 / 240,
+                                     1.0 / 132, -691.0 / 32760, 1.0 / 12};
+  // In the square of r: pi / tan(pi r) / r without what its poles at -1, 0 and 1 make of it, which
+  // is -2 times zeta of even numbers, less 1.
+  static constexpr double kCotangent[] = {
+      -1.2898681336964528,      -0.16464646742227637,   -0.03468612396889828,
+      -0.00815471239588868,     -0.0019891502556361705, -0.0004921731066160966,
+      -0.00012249627011740966,  -3.056451881730374e-05, -7.63458652999968e-06,
+      -1.9079240677455924e-06};
+
+  static DOVETAIL_INLINE Single Of(Single x) {
+    const Double wide = Wide(x), size = Magnitude(wide);
+    // The sum of 1 / (x + k) for k from 0 to 7 as a quotient.
+    Double over = Double{} + 1.0, under = size;
+#pragma GCC unroll 8
+    for (int k = 1; k < 8; ++k) {
+      const Double next = size + double(k);
+      over = over * next + under;
+      under = under * next;
+    }
+    const Bits64 small = size < 8.0;
+    const Double far = small ? size + 8.0 : size, inverse = 1.0 / far, square = inverse * inverse;
+    const Bits64 bits = As<Bits64>(far);
+    const auto [n, biased] = WideExponentOf(bits);
+    const Double f = As<Double>(bits - (biased << 52) + kWideOne) - 1.0;
+    const Double rest = 0.5 * inverse + square * Polynomial(square, kTail);
+    const Double sum = small ? over / under : Double{};
+    Double result = (WideSumOfLogarithms(n, f) - sum) - rest;
+    if (!AllBelow(As<Bits32>(x), kInfinity)) {
+      // digamma(-x) is digamma(x) + 1 / x + pi / tan(pi x).
+      const Double r = size - Nearest(size), s = r * r;
+      const Double cotangent = (3.0 * s - 1.0) / (r * (s - 1.0)) + r * Polynomial(s, kCotangent);
+      const Double reflected = result + (1.0 / size + cotangent);
+      result = wide < 0.0 ? (r == 0.0 ? Double{} + NAN : reflected) : result;
+      result = wide < INFINITY ? result : wide;
+    }
+    return x == 0.0f ? Single{} - INFINITY : Narrow(result);
+  }
+};
+
 struct PowerOfTwo {
   static DOVETAIL_INLINE Single Of(Single x) {
     const Single power = Narrow(Power::Exponential(Power::Limited(Wide(x))));
@@ -538,6 +626,7 @@ DOVETAIL_OF_FLOATS(dovetail_asinh, dovetail::InHalves<dovetail::InverseHyperboli
 DOVETAIL_OF_FLOATS(dovetail_atanh, dovetail::AtOnce<dovetail::InverseHyperbolicTangent>);
 DOVETAIL_OF_FLOATS(dovetail_cbrt, dovetail::AtOnce<dovetail::CubeRoot>);
 DOVETAIL_OF_FLOATS(dovetail_cosh, dovetail::AtOnce<dovetail::HyperbolicCosine>);
+DOVETAIL_UNARY(dovetail_digamma, float, dovetail::Unary<dovetail::Digamma>);
 DOVETAIL_OF_FLOATS(dovetail_exp, dovetail::AtOnce<dovetail::Exponential>);
 DOVETAIL_UNARY(dovetail_exp_f64, double,
                dovetail::Unary<dovetail::WideExponential, dovetail::Double, double>);
@@ -552,6 +641,15 @@ DOVETAIL_OF_FLOATS(dovetail_log2, dovetail::AtOnce<dovetail::Logarithm2>);
 DOVETAIL_UNARY(dovetail_log_f64, double,
                dovetail::Unary<dovetail::WideLogarithm, dovetail::Double, double>);
 DOVETAIL_OF_FLOATS(dovetail_logistic, dovetail::AtOnce<dovetail::Logistic>);
+DOVETAIL_KERNEL(dovetail_logaddexp, dovetail::OfExponentials,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Attr<bool>("is_fixed")
+                    .Attr<float>("fixed")
+                    .Arg<dovetail::Operand<float>>()
+                    .Arg<dovetail::Operand<float>>()
+                    .Ret<dovetail::Operand<float>>());
+DOVETAIL_GATE(dovetail_logistic_gate, dovetail::Logistic);
 DOVETAIL_BINARY(dovetail_pow, dovetail::Binary<dovetail::Power>);
 DOVETAIL_OF_FLOATS(dovetail_sinh, dovetail::AtOnce<dovetail::HyperbolicSine>);
 DOVETAIL_UNARY(dovetail_tanh_f64, double,

@@ -10,9 +10,11 @@ import ml_dtypes
 import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
 import dovetail
 from dovetail import lax
+from dovetail import numpy as jnp
 from dovetail_cpu.kernel_library import has_long_vectors, library
 from dovetail_cpu.kernels import ELEMENTARY
 
@@ -45,6 +47,7 @@ EXACT = {
     "atan2": np.arctan2,
     "atanh": np.arctanh,
     "cosh": np.cosh,
+    "digamma": lambda x: np.where(x == 0, -np.inf, scipy.special.digamma(x)),
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,
@@ -76,6 +79,7 @@ BY_KERNEL = {
     "log2": 1.1,
     "logistic": 2.3,
     "sinh": 2,
+    **({} if has_long_vectors() else {"digamma": 1.6}),
 }
 
 
@@ -205,7 +209,7 @@ def test_narrow_floats_in_float32(name: str, dtype: Any, size: int) -> None:
     sorted(
         name
         for name, dtype in ELEMENTARY
-        if dtype == "float16" and (has_long_vectors() or name not in ("erf", "erfc"))
+        if dtype == "float16" and (has_long_vectors() or name != "erf")
     ),
 )
 def test_narrow_floats_are_rounded_once(name: str, dtype: Any) -> None:
@@ -221,7 +225,7 @@ def test_narrow_floats_are_rounded_once(name: str, dtype: Any) -> None:
     np.testing.assert_array_equal(np.signbit(got)[number], np.signbit(want)[number])
 
 
-@pytest.mark.skipif(not has_long_vectors(), reason="there is no kernel of it")
+@WITH_KERNELS
 @pytest.mark.parametrize("factor", [-(0.5**0.5), 0.0, 3.0])
 def test_the_kernel_multiplies_what_it_takes_the_error_function_of(factor: float) -> None:
     x = np.linspace(-9, 9, 5003, dtype=np.float32)
@@ -243,9 +247,67 @@ def test_a_quotient_and_its_logarithm_are_one_loop() -> None:
     assert compiled.split("ENTRY")[1].count(" fusion(") == 1
 
 
+def calls(function: Callable[..., Any], *args: Any) -> int:
+    """How many kernels a program calls."""
+    with dovetail.cpu_kernels(True):
+        return dovetail.jit(function).lower(*args).compile().as_text().count(" custom-call(")
+
+
+GATES: dict[str, Callable[[Any], Any]] = {
+    "gelu": lambda x: 0.5 * x * lax.erfc(x * np.float32(-(0.5**0.5))),
+    "silu": lambda x: lax.logistic(x) * x,
+}
+
+
 @WITH_KERNELS
 @pytest.mark.parametrize("size", [4096, 4099, 2**16 + 5])
-@pytest.mark.parametrize("name", sorted(n for n, dtype in ELEMENTARY if dtype == "float32"))
+@pytest.mark.parametrize("name", GATES)
+def test_what_is_only_multiplied_is_one_kernel(name: str, size: int) -> None:
+    x = np.linspace(-20, 20, size, dtype=np.float32)
+    x[::1000] = np.resize(np.float32([np.nan, np.inf, -np.inf, 0, -0.0, 1e-30]), x[::1000].shape)
+    function = GATES[name]
+    got = np.asarray(dovetail.jit(function)(x))
+    assert calls(function, x) == 1
+    want = np.asarray(dovetail.jit(lambda x: lax.optimization_barrier(x) * 1)(function(x)))
+    np.testing.assert_allclose(got, want, 1e-6, 1e-37)
+    number = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[number], np.signbit(want)[number])
+    if name == "gelu":
+        assert calls(lambda x: [function(x), function(-x) * x], x) == 2
+
+        def both(x: Any) -> Any:
+            share = lax.erfc(x)
+            return share * x, share
+
+        assert calls(both, x) == 1
+        np.testing.assert_array_equal(dovetail.jit(both)(x)[0], x * lax.erfc(x))
+
+
+@pytest.mark.skipif(library() is None or has_long_vectors(), reason="there is no kernel of it")
+@pytest.mark.parametrize("size", [4096, 4099, 2**16 + 5])
+def test_the_logarithm_of_exponentials_is_one_kernel(size: int) -> None:
+    x, y = np.random.default_rng(size).normal(0, 30, (2, size)).astype(np.float32)
+    special = np.float32([np.nan, np.inf, -np.inf, 0, -0.0, 3e38, -3e38])
+    x[:49], y[:49] = np.repeat(special, 7), np.tile(special, 7)
+    pairs: list[tuple[Callable[..., Any], NDArray]] = [(jnp.logaddexp, y)]
+    pairs += [(lambda x, _, z=z: jnp.logaddexp(x, z), np.full_like(x, z)) for z in (0.0, 2.5)]
+    for function, second in pairs:
+        assert calls(function, x, y) == 1
+        with np.errstate(invalid="ignore"):
+            want = np.logaddexp(x.astype(float), second.astype(float)).astype(np.float32)
+        np.testing.assert_allclose(dovetail.jit(function)(x, y), want, 4e-7, 1e-7)
+    slopes = dovetail.jit(dovetail.vmap(dovetail.grad(jnp.logaddexp)))(x[49:], y[49:])
+    np.testing.assert_allclose(slopes, 1 / (1 + np.exp(y[49:].astype(float) - x[49:])), 1e-5, 1e-37)
+
+
+@WITH_KERNELS
+@pytest.mark.parametrize("size", [4096, 4099, 2**16 + 5])
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        {n for n, dtype in ELEMENTARY if dtype == "float32"} & {*UNARY, *BY_KERNEL, "atan2", "pow"}
+    ),
+)
 def test_kernels_of_all_sizes(name: str, size: int) -> None:
     # A few large arguments, which are reduced otherwise, are among small ones.
     x = np.random.default_rng(size).uniform(-1, 1, (2, size)).astype(np.float32)
@@ -258,7 +320,9 @@ def test_kernels_of_all_sizes(name: str, size: int) -> None:
 
 
 @WITH_KERNELS
-@pytest.mark.parametrize("name", sorted(n for n, dtype in ELEMENTARY if dtype == "float64"))
+@pytest.mark.parametrize(
+    "name", sorted(n for n, d in ELEMENTARY if d == "float64" and n != "erf_inv_fast")
+)
 def test_kernels_of_float64_of_all_sizes(name: str) -> None:
     x = np.random.default_rng(0).uniform(-1, 1, 2**16 + 5)
     x = np.abs(x) if name == "log" else x
@@ -267,12 +331,6 @@ def test_kernels_of_float64_of_all_sizes(name: str) -> None:
         short = np.asarray(dovetail.jit(getattr(lax, name))(x[:4097]))
     np.testing.assert_allclose(got, EXACT[name](x), 6e-16)
     np.testing.assert_array_equal(short, got[:4097])
-
-
-def calls(function: Callable[..., Any], *args: Any) -> int:
-    """How many kernels a program calls."""
-    with dovetail.cpu_kernels(True):
-        return dovetail.jit(function).lower(*args).as_text().count("custom_call")
 
 
 @WITH_KERNELS

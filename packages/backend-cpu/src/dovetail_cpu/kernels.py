@@ -31,8 +31,8 @@ ELEMENTARY: Final = {
         (
             "float32",
             "",
-            "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erf_inv_fast erfc exp expm1 "
-            "log log1p log2 logistic pow sin sinh tan",
+            "acos acosh asin asinh atan atan2 atanh cbrt cos cosh digamma erf erf_inv_fast erfc "
+            "exp expm1 log log1p log2 logistic pow sin sinh tan",
         ),
         ("float64", "_f64", "cos erf_inv_fast exp expm1 log log1p sin tanh"),
         *((narrow, "", _OF_NARROW_FLOATS) for narrow in ("bfloat16", "float16")),
@@ -42,8 +42,14 @@ ELEMENTARY: Final = {
 EXPONENTIALS_AND_SUMS: Final = "dovetail_exponentials_and_sums"
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
+GATES: Final = {
+    "dovetail_erfc": "dovetail_erfc_gate",
+    "dovetail_logistic": "dovetail_logistic_gate",
+}
+"""By kernel what also multiplies its results."""
 GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
 LAPACK: Final = "dovetail_lapack"
+LOG_OF_EXPONENTIALS: Final = "dovetail_logaddexp"
 LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 PIVOTS: Final = "dovetail_pivots"
@@ -95,9 +101,11 @@ _TARGETS: Final = (
     EXPONENTIALS_AND_SUMS,
     EXTREME_POSITIONS,
     FFT,
+    *GATES.values(),
     *GRAM.values(),
     LAPACK,
     LINEAR_RECURRENCE,
+    LOG_OF_EXPONENTIALS,
     ORDER_STATISTICS,
     PIVOTS,
     *sorted(set(PRODUCTS.values())),

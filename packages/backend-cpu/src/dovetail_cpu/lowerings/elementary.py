@@ -24,6 +24,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.core import primitives
 from dovetail.extend.lowering import Expression
 from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings import differences, distances
@@ -211,11 +212,84 @@ def by_kernel(context: Any, primitive: str, values: Sequence[Any], **attributes:
     elif primitive in OF_ARGUMENTS and not wide:
         stored = context.runs_once() and not hasattr(values[0].owner, "name")
         suits = out.size >= WORTH_A_CALL and stored
+        # XLA's vectors are as long: its loop with what follows is no slower than two passes.
+        if primitive == "logistic" and not kernel_library.has_long_vectors():
+            suits = suits and (context.stands_alone() or _is_gate(context))
     else:
         suits = primitive not in FUSED or out.size >= MANY_IN_A_LOOP or context.runs_once()
     if not suits:
         return NotImplemented
     return kernels.call(context, kernel, values, [out], out.ndim, **attributes)
+
+
+def _is_gate(context: Any) -> bool:
+    """Whether the result is only multiplied by as many numbers, which a kernel does, too."""
+    (out,), uses = context.avals_out, context.uses()
+    return (
+        out.dtype == FLOAT32
+        and [eqn.primitive for eqn in uses] == [primitives.mul_p]
+        and all(var.aval.shape == out.shape for var in uses[0].invars)
+    )
+
+
+@TABLE.rule("mul")
+def multiply(context: Any, x: Any, y: Any) -> Any:
+    """The product of a kernel's result, which nothing else uses, and as many numbers."""
+    (out,) = context.avals_out
+    if out.size < MANY or out.dtype != FLOAT32:
+        return NotImplemented
+    for gate, other, var in zip((x, y), (y, x), context.equation.invars, strict=True):
+        if not is_made_by(gate, "custom_call") or gate.type != other.type:
+            continue
+        kernel = kernels.GATES.get(gate.owner.attributes["call_target_name"].value)
+        if kernel is None or not is_used_once(context, var):
+            continue
+        given = gate.owner.attributes["backend_config"]
+        scale = given["scale"].value if "scale" in given else 1.0
+        number, factor = constant_product(other)
+        return kernels.call(
+            context,
+            kernel,
+            [gate.owner.operands[0], number],
+            [out],
+            out.ndim,
+            scale=np.float32(scale),
+            factor=np.float32(factor),
+        )
+    return NotImplemented
+
+
+def is_made_by(x: Any, operation: str) -> bool:
+    """Whether a value is the result of such an operation."""
+    return bool(getattr(x.owner, "name", "") == f"stablehlo.{operation}")
+
+
+def is_used_once(context: Any, var: Any) -> bool:
+    """Whether the jaxpr that holds the current equation uses a variable once."""
+    jaxpr = context.jaxpr
+    used = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
+    return sum(v is var for v in used) == 1
+
+
+def constant_product(x: Any) -> tuple[Any, float]:
+    """A value and the constant that it was multiplied by, which a kernel does in passing."""
+    if is_made_by(x, "multiply"):
+        first, second = x.owner.operands
+        for number, factor in ((first, second), (second, first)):
+            constant = constant_of(factor)
+            if constant is not None:
+                return number, constant
+    return x, 1.0
+
+
+def constant_of(x: Any) -> float | None:
+    """The constant that all elements of a value are; None if they are no constant."""
+    if is_made_by(x, "broadcast_in_dim"):
+        (x,) = x.owner.operands
+    if not is_made_by(x, "constant"):
+        return None
+    value = x.owner.attributes["value"]
+    return value.get_splat_value().value if value.is_splat else None
 
 
 # What XLA computes by itself where there is no kernel.

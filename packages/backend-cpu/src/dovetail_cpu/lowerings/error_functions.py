@@ -13,7 +13,14 @@ import numpy as np
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import Expression
 from dovetail_cpu import kernel_library
-from dovetail_cpu.lowerings.elementary import FLOAT32, INT32, MANY, NAMES, by_kernel
+from dovetail_cpu.lowerings.elementary import (
+    FLOAT32,
+    INT32,
+    MANY,
+    NAMES,
+    by_kernel,
+    constant_product,
+)
 
 TABLE: Final = LoweringTable()
 
@@ -60,6 +67,14 @@ def erf(context: Any, x: Any) -> Any:
     return by_kernel(context, "erf", [x])
 
 
+@TABLE.rule("digamma")
+def digamma(context: Any, x: Any) -> Any:
+    """The derivative of the logarithm of the gamma function: XLA takes long to compile it."""
+    if context.avals_out[0].size < MANY or kernel_library.has_long_vectors():
+        return NotImplemented
+    return by_kernel(context, "digamma", [x])
+
+
 @TABLE.rule("erf_inv_fast")
 def erf_inv_fast(context: Any, x: Any) -> Any:
     """The inverse of the error function, of many numbers, if there is a kernel.
@@ -90,28 +105,11 @@ def erfc(context: Any, x: Any, *, accuracy: Any = None) -> Any:
     default = accuracy is None or getattr(accuracy, "name", "") == "DEFAULT"
     if out.size < MANY or out.dtype.name not in NAMES or not default:
         return NotImplemented
-    if kernel_library.has_long_vectors():
-        number, factor = _product(x) if out.dtype == FLOAT32 else (x, 1.0)
-        called = by_kernel(context, "erfc", [number], scale=np.float32(factor))
-        if called is not NotImplemented:
-            return called
+    number, factor = constant_product(x) if out.dtype == FLOAT32 else (x, 1.0)
+    called = by_kernel(context, "erfc", [number], scale=np.float32(factor))
+    if called is not NotImplemented:
+        return called
     return _erfc(Expression(context, x, out).convert(FLOAT32)).convert(out.dtype).value
-
-
-def _product(x: Any) -> tuple[Any, float]:
-    """A value and the constant that it was multiplied by, which the kernel does in passing."""
-    if getattr(x.owner, "name", "") == "stablehlo.multiply":
-        first, second = x.owner.operands
-        for number, factor in ((first, second), (second, first)):
-            owner = factor.owner
-            if getattr(owner, "name", "") == "stablehlo.broadcast_in_dim":
-                owner = owner.operands[0].owner
-            if getattr(owner, "name", "") != "stablehlo.constant":
-                continue
-            value = owner.attributes["value"]
-            if value.is_splat:
-                return number, value.get_splat_value().value
-    return x, 1.0
 
 
 def _erfc(x: Expression) -> Expression:

@@ -20,6 +20,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import Expression
+from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings.elementary import (
     COUNTER,
     FLOAT32,
@@ -30,6 +31,9 @@ from dovetail_cpu.lowerings.elementary import (
     NAMES,
     SHIFTER,
     by_kernel,
+    constant_of,
+    is_made_by,
+    is_used_once,
     polynomial,
 )
 
@@ -173,6 +177,91 @@ def _exp(x: Expression) -> Expression:
     result = x.constant(0.0).where(x < math.log(limits.smallest_normal), result)
     result = x.constant(math.inf).where(x > math.log(limits.max), result)
     return result.where(x == x, math.nan)
+
+
+@TABLE.rule("add")
+def add(context: Any, x: Any, y: Any) -> Any:
+    """``logaddexp`` of arrays, or of one and a number, in one kernel instead of three loops."""
+    (out,) = context.avals_out
+    if out.size < MANY or out.dtype != FLOAT32 or kernel_library.has_long_vectors():
+        return NotImplemented
+    pair = _of_exponentials(x, y)
+    if pair is None or not _is_chain(context, context.equation.invars[1]):
+        return NotImplemented
+    first, second = pair
+    fixed = constant_of(second)
+    return kernels.call(
+        context,
+        kernels.LOG_OF_EXPONENTIALS,
+        [first, first if fixed is not None else second],
+        [out],
+        out.ndim,
+        is_fixed=np.bool_(fixed is not None),
+        fixed=np.float32(fixed or 0),
+    )
+
+
+def _of_exponentials(larger: Any, rest: Any) -> list[Any] | None:
+    """Two values, if these are the larger of both and ``log1p(exp(-abs(x - y)))`` by a kernel.
+
+    The difference is chosen to be zero where both are infinite and equal.
+    """
+    if not is_made_by(rest, "custom_call") or not is_made_by(larger, "select"):
+        return None
+    if rest.owner.attributes["call_target_name"].value != kernels.ELEMENTARY["log1p", "float32"]:
+        return None
+    (magnitude,) = rest.owner.operands
+    for operation in ("exponential", "negate"):
+        if not is_made_by(magnitude, operation):
+            return None
+        (magnitude,) = magnitude.owner.operands
+    if not is_made_by(magnitude, "select"):
+        return None
+    positive, apart, negative = magnitude.owner.operands
+    above, *pair = larger.owner.operands
+    if (
+        not all(_compares(x, "GE", apart) == 0 for x in (positive, above))
+        or not is_made_by(negative, "negate")
+        or list(negative.owner.operands) != [apart]
+        or not is_made_by(apart, "select")
+    ):
+        return None
+    same, none, difference = apart.owner.operands
+    if not is_made_by(difference, "subtract") or not is_made_by(same, "and"):
+        return None
+    terms, (equal, missing) = list(difference.owner.operands), same.owner.operands
+    other = _known(terms[1])
+    if (
+        constant_of(none) != 0
+        or _compares(equal, "EQ", terms[0]) != other
+        or _compares(missing, "NE", difference) != difference
+        or terms[0] != pair[0]
+        or _known(pair[1]) != other
+    ):
+        return None
+    return terms
+
+
+def _compares(x: Any, direction: str, first: Any) -> Any:
+    """The constant or value that a value is compared with, by such a comparison; or None."""
+    if not is_made_by(x, "compare") or x.owner.operands[0] != first:
+        return None
+    found = direction in str(x.owner.attributes["comparison_direction"])
+    return _known(x.owner.operands[1]) if found else None
+
+
+def _known(x: Any) -> Any:
+    """The constant that a value is, or the value."""
+    constant = constant_of(x)
+    return x if constant is None else constant
+
+
+def _is_chain(context: Any, var: Any) -> bool:
+    """Whether nothing else uses a variable, nor that which it was computed of."""
+    makers = [eqn for eqn in context.jaxpr.eqns if any(v is var for v in eqn.outvars)]
+    return is_used_once(context, var) and all(
+        is_used_once(context, v) for eqn in makers for v in eqn.invars
+    )
 
 
 def _form(aval: Any) -> tuple[int, int]:
