@@ -1,8 +1,7 @@
 // The error function and its complement of float32, in vectors as wide as the processor has.
 //
 // With AVX-512, which looks 32 numbers up by one instruction, they are polynomials near a multiple
-// of 1/8 up to 4. Errors of `erf` are below 1.2 units in the last place, of `erfc` 1.8; of `erfc`
-// without tables below 3.5.
+// of 1/8 up to 4. Errors of `erf` are below 1.2 units in the last place, of `erfc` 1.8.
 
 #include "elementary.h"
 #include "error_tables.h"
@@ -15,11 +14,6 @@ namespace {
 
 // Sizes up to here are in the tables.
 constexpr float kInTables = 3.9375f;
-#if defined(DOVETAIL_AVX512)
-constexpr bool kHasTables = true;
-#else
-constexpr bool kHasTables = false;
-#endif
 
 // By Chebyshev interpolation, computed with 60 digits: erf(x) / x - 1 in x**2; exp(x**2) erfc(x) /
 // (1 - u) in u = (x - 2) / (x + 2) for x from 0.5 to 9.35; (exp(r) - 1 - r) / r**2.
@@ -29,12 +23,6 @@ constexpr float kFar[] = {0.25539567682355147f,   -0.17179016774079775f,  0.0698
                           -0.009110702620983414f, -0.005376297438790958f, 0.001621469961096964f,
                           0.0007625553513301078f, -0.00021676869179135404f,
                           -0.00013460399949642135f, 2.1896677041797854e-05f};
-// The same from 0 on, with the least relative error, and exact at 0.
-constexpr float kWhole[] = {0.25539567733036839f,   -0.1717902267572135f,   0.069867966473778034f,
-                            -0.0091090625101912324f, -0.0053767198567633437f,
-                            0.0016089672478719302f,  0.00076461789489845166f,
-                            -0.00018027229097859832f, -0.00013702161227771467f,
-                            -1.4885459484771114e-05f};
 constexpr float kBentExponential[] = {0.500000002385121f,    0.16666666693156343f,
                                       0.041666371295781254f, 0.008333300528261051f,
                                       0.0013943056064750444f, 0.00019901435710577845f};
@@ -76,7 +64,7 @@ struct ErrorComplement {
     const Singles total = a + 2.0f, quotient = 4.0f / total;
     // What rounding took from the quotient; the result changes 1.1 to 2.1 times as much.
     const Singles lost = (4.0f - quotient * total) - quotient * (a - (total - 2.0f));
-    const Singles series = Polynomial(1.0f - quotient, kHasTables ? kFar : kWhole) * quotient;
+    const Singles series = Polynomial(1.0f - quotient, kFar) * quotient;
     const Singles square = a * a, low = ProductLess(a, a, square);
     const Singles shifted = square * -1.44269504f + kShift, count = shifted - kShift;
     const Singles rest = -((count * kLog2High + square) + (count * kLog2Low + low));
@@ -85,7 +73,6 @@ struct ErrorComplement {
     // Last comes the power of two, so that no step is subnormal.
     const Singles scale = As<Singles>((As<AllBits32>(shifted) + 127) << 23);
     const Singles far = (series + series * change) * scale;
-    if (!kHasTables) return BySign(x, 2.0f - far, far);
     // erf(x) / x is little above 1: what is rounded is small.
     const Singles near = 0.5f + ((0.5f - x) - x * Polynomial(x * x, kNear));
     return size < 0.5f ? near : (x < 0.0f ? 2.0f - far : far);
