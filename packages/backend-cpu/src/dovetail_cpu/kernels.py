@@ -15,6 +15,7 @@ from jaxlib import xla_client
 
 from dovetail_cpu import interrupts, kernel_library
 
+ADD_TO_SELECTED: Final = "dovetail_add_to_selected"
 COMPLEX_FROM_PRODUCTS: Final = "dovetail_complex_from_products"
 COMPLEX_PARTS: Final = "dovetail_complex_parts"
 CONVOLVE: Final = "dovetail_convolve"
@@ -62,6 +63,7 @@ PRODUCTS: Final = {
     "float16": "dovetail_products_narrow",
 }
 REDUCE: Final = "dovetail_reduce"
+REDUCE_WINDOWS: Final = "dovetail_reduce_windows"
 REMAINDER: Final = "dovetail_remainder"
 SCATTER: Final = "dovetail_scatter"
 SEARCHSORTED: Final = "dovetail_searchsorted"
@@ -91,6 +93,7 @@ VECTOR_PRODUCT: Final = {
 
 _MATRICES: Final = (*SMALL_MATRICES, *LARGE_MATRICES)
 _TARGETS: Final = (
+    ADD_TO_SELECTED,
     COMPLEX_FROM_PRODUCTS,
     COMPLEX_PARTS,
     CONVOLVE,
@@ -110,6 +113,7 @@ _TARGETS: Final = (
     PIVOTS,
     *sorted(set(PRODUCTS.values())),
     REDUCE,
+    REDUCE_WINDOWS,
     REMAINDER,
     SCATTER,
     SEARCHSORTED,

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from dovetail.extend import LoweringTable, ShapedArray
 from dovetail.extend.core import primitives
 from dovetail_cpu import kernels
+from dovetail_cpu.lowerings import window_kernels
 from dovetail_cpu.lowerings.worth import FEW_STEPS, are_short, suits_kernel
 
 TABLE: Final = LoweringTable()
@@ -133,7 +134,13 @@ def sums_beside(x: Any, aval: Any, axes: tuple[int, ...]) -> Any:
 
 @TABLE.rule("div")
 def div(context: Any, x: Any, y: Any) -> Any:
-    """The softmax of what exponentials of the differences from the largest are divided by."""
+    """The softmax of what exponentials of the differences from the largest are divided by.
+
+    Sums of windows are divided by their kernel, too.
+    """
+    means = window_kernels.divided(context, x, y)
+    if means is not NotImplemented:
+        return means
     if _kernel_of(x) != kernels.EXPONENTIALS_AND_SUMS or _root(y) != x.owner.results[1]:
         return NotImplemented
     (aval, _), (out,) = context.avals_in, context.avals_out

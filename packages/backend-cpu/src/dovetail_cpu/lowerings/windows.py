@@ -18,7 +18,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
 from dovetail.extend.lowering import Expression
-from dovetail_cpu.lowerings import cumulative, reduction
+from dovetail_cpu.lowerings import cumulative, reduction, window_kernels
 
 TABLE: Final = LoweringTable()
 
@@ -291,6 +291,9 @@ def _reduced(
 @TABLE.rule("reduce_window_sum")
 def reduce_window_sum(context: Any, x: Any, **window: Any) -> Any:
     """Sums over windows."""
+    by_kernel = window_kernels.reduced(context, x, window, window_kernels.SUM)
+    if by_kernel is not NotImplemented:
+        return by_kernel
     return _reduced(
         context, x, window, lambda dtype: 0, operator.add, cumulative.cumsum, repeatable=False
     )
@@ -326,6 +329,10 @@ def _extreme(
 ) -> Any:
     if context.avals_out[0].dtype.kind in "bc":
         return NotImplemented
+    operation = window_kernels.LARGEST if direction == "GE" else window_kernels.SMALLEST
+    by_kernel = window_kernels.reduced(context, x, window, operation)
+    if by_kernel is not NotImplemented:
+        return by_kernel
 
     def fill(dtype: Any) -> Any:
         return _worst(dtype, direction)
@@ -497,6 +504,9 @@ def select_and_scatter_add(
     """Elements added up at the positions that windows select."""
     source_aval, aval = context.avals_in
     (out,) = context.avals_out
+    by_kernel = window_kernels.added(context, source, operand, window, select_prim.name == "ge")
+    if by_kernel is not NotImplemented:
+        return by_kernel
     windows = _Windows(
         window["window_dimensions"],
         window["window_strides"],
