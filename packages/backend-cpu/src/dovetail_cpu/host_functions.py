@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import dovetail
 from dovetail.extend import HostFunction
 from dovetail_cpu import host_moves, kernel_library
 
@@ -60,6 +59,12 @@ def _around(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int] |
     return outer, along, inner
 
 
+def _threads() -> int:
+    from dovetail_cpu import runtime  # deferred: loads jaxlib
+
+    return runtime.num_threads()
+
+
 def _if_quick(sizes: Any, is_bool: bool, most: int = _MOST_REDUCED) -> Any:
     """The sizes, if the elements are at most so many, or in long rows, and too many threads of a
     program would not be faster."""
@@ -68,7 +73,7 @@ def _if_quick(sizes: Any, is_bool: bool, most: int = _MOST_REDUCED) -> Any:
     if sizes[2] > 1 or sizes[1] < (_LONG_OF_TRUTHS if is_bool else _LONG):
         return None
     threads = _FEW_THREADS if is_bool else 1
-    quick = math.prod(sizes) <= _MOST_REDUCED or dovetail.get_num_threads() <= threads
+    quick = math.prod(sizes) <= _MOST_REDUCED or _threads() <= threads
     return sizes if quick else None
 
 
@@ -119,7 +124,7 @@ def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> An
     each = rows * columns * size
     in_tiles = min(rows, columns) >= 8 and each >= _LEAST_IN_TILES
     most = _MOST_PRODUCTS if not in_tiles else _MOST_IN_TILES if batch > 1 else _MOST_ALONE
-    if batch == rows == columns == 1 and dovetail.get_num_threads() == 1:
+    if batch == rows == columns == 1 and _threads() == 1:
         most = _MOST_OF_VECTORS
     if batch * each > most:
         return None

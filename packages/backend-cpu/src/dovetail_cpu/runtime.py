@@ -95,6 +95,11 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 
 
+def num_threads() -> int:
+    """How many threads a program has, or would have if there were a client."""
+    return 1 if computes_alone() else pool_size() or processors()
+
+
 def pool_size() -> int:
     """How many threads XLA divides loops among."""
     return _threads[0]
