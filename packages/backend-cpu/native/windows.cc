@@ -162,7 +162,8 @@ void JoinAny(const T** parts, int64_t number, int64_t count, T* to) {
 }
 
 // The same at `count` places, of `inner` elements, that see such `step` farther than those before.
-template <typename T, typename Op, int kParts>
+// Of parts that lie one below another, `kDown` each, each column is joined first, as elsewhere.
+template <typename T, typename Op, int kParts, int kDown = kParts>
 void JoinInSteps(const T* const* parts, int64_t step, int64_t inner, int64_t count, T* to) {
   using V = typename VectorOf<T>::Type;
   const T* from[kParts];
@@ -170,9 +171,15 @@ void JoinInSteps(const T* const* parts, int64_t step, int64_t inner, int64_t cou
   for (; count > 0; --count, to += inner) {
     const auto all = [&](auto zero, int64_t i) {
       using Value = decltype(zero);
-      Value value = Load<Value>(from[0] + i);
+      const auto column = [&](int k) {
+        Value joined = Load<Value>(from[k] + i);
 #pragma GCC unroll 16
-      for (int k = 1; k < kParts; ++k) value = Op::Of(value, Load<Value>(from[k] + i));
+        for (int j = 1; j < kDown; ++j) joined = Op::Of(joined, Load<Value>(from[k + j] + i));
+        return joined;
+      };
+      Value value = column(0);
+#pragma GCC unroll 4
+      for (int k = kDown; k < kParts; k += kDown) value = Op::Of(value, column(k));
       std::memcpy(to + i, &value, sizeof(Value));
     };
     int64_t i = 0;
@@ -274,7 +281,25 @@ bool JoinAtOnce(const Windowed& across, int64_t inner, const T* const* rows, int
   if (inner < kLanesOf<T> || all > kAtOnce) return false;
   const T* parts[kAtOnce];
   for (int64_t i = 0; i < all; ++i) {
-    parts[i] = rows[i / across.window] + i % across.window * across.distance * inner;
+    parts[i] = rows[i % number] + i / number * across.distance * inner;
+  }
+  if (number > 1 && across.window > 1) {
+    switch (all * 10 + number) {
+      case 42:
+        JoinInSteps<T, Op, 4, 2>(parts, step, inner, count, to);
+        return true;
+      case 62:
+        JoinInSteps<T, Op, 6, 2>(parts, step, inner, count, to);
+        return true;
+      case 63:
+        JoinInSteps<T, Op, 6, 3>(parts, step, inner, count, to);
+        return true;
+      case 93:
+        JoinInSteps<T, Op, 9, 3>(parts, step, inner, count, to);
+        return true;
+      default:
+        return false;
+    }
   }
   switch (all) {
     case 2:
@@ -285,12 +310,6 @@ bool JoinAtOnce(const Windowed& across, int64_t inner, const T* const* rows, int
       return true;
     case 4:
       JoinInSteps<T, Op, 4>(parts, step, inner, count, to);
-      return true;
-    case 6:
-      JoinInSteps<T, Op, 6>(parts, step, inner, count, to);
-      return true;
-    case 9:
-      JoinInSteps<T, Op, 9>(parts, step, inner, count, to);
       return true;
     default:
       return false;

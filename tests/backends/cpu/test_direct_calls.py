@@ -21,6 +21,7 @@ from dovetail import lax
 from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.calls import direct_calls
 from dovetail._core.runtime.devices.host_functions import host_functions
+from dovetail_cpu import runtime
 
 pytestmark = pytest.mark.skipif(not host_functions(), reason="every call here needs a program")
 
@@ -279,7 +280,7 @@ def test_places_of_truths(shape: tuple[int, ...]) -> None:
 def test_larger_arrays_are_reduced_where_threads_are_few(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dt, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(runtime, "num_threads", lambda: threads)
     x = np.linspace(-3, 3, 10**6, dtype=np.float32)
     for function, most in [(jnp.sum, 1), (jnp.argmax, 1), (jnp.any, 2), (jnp.argmin, 2)]:
         a = x > 0 if most == 2 else x

@@ -116,6 +116,21 @@ def test_nan_stays(name: str, window: Any, by_kernel: Any) -> None:
     np.testing.assert_array_equal(result, reference(x, OPERATIONS[name][1], window))
 
 
+@pytest.mark.parametrize("size", [(2, 2), (2, 3), (3, 2), (3, 3), (1, 4), (4, 1)])
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("inner", [8, 19])
+def test_sums_are_rounded_alike_beside_padding(
+    size: tuple[int, int], step: int, inner: int, by_kernel: Any
+) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 16, 20, inner)).astype(np.float32)
+    whole = (x.shape, (1, *size, 1), (1, step, step, 1), ((0, 0),) * 4, (1,) * 4)
+    padded = (*whole[:3], ((0, 0), (step, step), (step, step), (0, 0)), (1,) * 4)
+    inside = by_kernel(reduced("add", whole), x)
+    around = by_kernel(reduced("add", padded), x)
+    _, rows, columns, _ = inside.shape
+    np.testing.assert_array_equal(around[:, 1 : rows + 1, 1 : columns + 1], inside)
+
+
 @pytest.mark.parametrize("divisor", [4, 6])
 def test_means(divisor: int, by_kernel: Any) -> None:
     window = WINDOWS[0]

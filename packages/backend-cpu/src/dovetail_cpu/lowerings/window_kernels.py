@@ -14,6 +14,8 @@ import numpy as np
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.worth import suits_kernel
 
+#: With fewer elements than this there is nothing to gain.
+MANY: Final = 1024
 #: Operations of the kernel.
 LARGEST, SMALLEST, SUM = range(3)
 #: What it reduces, and what it adds.
@@ -82,7 +84,7 @@ def reduced(context: Any, x: Any, window: Mapping[str, Any], operation: int) -> 
         any(base > 1 for base in window["base_dilation"])
         or aval.dtype.name not in _REDUCED
         or not suits_kernel(context, aval)
-        or not out.size
+        or out.size * prod(window["window_dimensions"]) < MANY
     ):
         return NotImplemented
     windows = windows_of(window)

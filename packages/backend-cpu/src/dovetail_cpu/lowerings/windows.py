@@ -19,11 +19,10 @@ import numpy as np
 from dovetail.extend import LoweringTable, ShapedArray
 from dovetail.extend.lowering import Expression
 from dovetail_cpu.lowerings import cumulative, reduction, window_kernels
+from dovetail_cpu.lowerings.window_kernels import MANY
 
 TABLE: Final = LoweringTable()
 
-#: With fewer elements than this there is nothing to gain.
-MANY: Final = 1024
 #: Windows of up to this many elements are processed in all dimensions at once.
 TOGETHER: Final = 9
 #: Along a dimension, windows of up to this many elements are processed one by one.
