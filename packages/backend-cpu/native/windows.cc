@@ -12,9 +12,9 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
+#include "extremes.h"
 #include "kernel.h"
 #include "memory.h"
 #include "parallel.h"
@@ -58,54 +58,28 @@ struct VectorOf {
 template <typename T>
 constexpr int64_t kLanesOf = kVectorBytes / sizeof(T);
 
-// The larger and the smaller of two; the first one where the second is NaN or both are equal.
-template <typename V>
-V LargerOf(V a, V b) {
-#if defined(__AVX2__) && !defined(__AVX512F__)  // Compilers compare and choose instead.
-  if constexpr (std::is_same_v<V, VectorOf<float>::Type>) {
-    return (V)_mm256_max_ps((__m256)b, (__m256)a);
-  }
-#endif
-  return b > a ? b : a;
-}
-
-template <typename V>
-V SmallerOf(V a, V b) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  if constexpr (std::is_same_v<V, VectorOf<float>::Type>) {
-    return (V)_mm256_min_ps((__m256)b, (__m256)a);
-  }
-#endif
-  return b < a ? b : a;
-}
-
-template <typename T>
-constexpr T kLowest = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                           : std::numeric_limits<T>::lowest();
-template <typename T>
-constexpr T kHighest = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
-                                                            : std::numeric_limits<T>::max();
-
 // Of numbers and of vectors; where either is NaN the extreme is.
-template <typename T>
-struct Largest {
-  static constexpr T kNone = kLowest<T>;
+template <typename T, bool kLargest>
+struct Extreme {
+  static constexpr T kNone = Order<T, kLargest>::kFirst;
   template <typename V>
   static V Of(V a, V b) {
-    const V larger = LargerOf(a, b);
-    if constexpr (std::is_integral_v<T>) return larger;
-    return b != b ? b : larger;
+    const V beyond = Beyond(a, b);
+    if constexpr (std::is_integral_v<T>) return beyond;
+    return b != b ? b : beyond;
   }
-};
 
-template <typename T>
-struct Smallest {
-  static constexpr T kNone = kHighest<T>;
+ private:
+  // The first one where the second is NaN or both are equal.
   template <typename V>
-  static V Of(V a, V b) {
-    const V smaller = SmallerOf(a, b);
-    if constexpr (std::is_integral_v<T>) return smaller;
-    return b != b ? b : smaller;
+  static V Beyond(V a, V b) {
+#if defined(__AVX2__) && !defined(__AVX512F__)  // Compilers compare and choose instead.
+    if constexpr (std::is_same_v<V, VectorOf<float>::Type>) {
+      return kLargest ? (V)_mm256_max_ps((__m256)b, (__m256)a)
+                      : (V)_mm256_min_ps((__m256)b, (__m256)a);
+    }
+#endif
+    return Order<T, kLargest>::Of(a, b);
   }
 };
 
@@ -524,8 +498,8 @@ ffi::Error ReduceAs(ffi::ThreadPool& pool, const Windows& windows, const void* x
   const T* const from = static_cast<const T*>(x);
   T* const to = static_cast<T*>(y);
   if (operation == kSum) Reduce<T, Sum<T>>(pool, windows, from, divisor, to);
-  if (operation == kLargest) Reduce<T, Largest<T>>(pool, windows, from, 1, to);
-  if (operation == kSmallest) Reduce<T, Smallest<T>>(pool, windows, from, 1, to);
+  if (operation == kLargest) Reduce<T, Extreme<T, true>>(pool, windows, from, 1, to);
+  if (operation == kSmallest) Reduce<T, Extreme<T, false>>(pool, windows, from, 1, to);
   return ffi::Error::Success();
 }
 

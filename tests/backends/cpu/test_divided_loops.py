@@ -42,14 +42,24 @@ def test_loops_are_divided_where_it_pays(
     masks: bool,
     alone: bool,
 ) -> None:
-    monkeypatch.setattr(runtime, "computes_alone", lambda: alone)
-    monkeypatch.setattr(runtime, "pool_size", lambda: threads)
+    monkeypatch.setattr(runtime, "_alone", [alone])
+    monkeypatch.setattr(runtime, "_threads", [threads])
     monkeypatch.setattr(kernel_library, "has_masks", lambda: masks)
     options = plugin.dovetail_compile_options(
         "cpu", {}, frozenset({"stablehlo.add"}), frozenset(shapes)
     )
     expected = not alone and (masks if divided == "masks" else divided)
     assert (options.get("xla_disable_hlo_passes") != PASS) == expected
+
+
+def test_without_a_client_the_processors_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "_alone", [False])
+    monkeypatch.setattr(runtime, "_threads", [0])
+    monkeypatch.setattr(runtime, "processors", lambda: 2)
+    monkeypatch.setattr(kernel_library, "has_masks", lambda: False)
+    for size in (MILLION - 1, MILLION):
+        options = plugin.dovetail_compile_options("cpu", {}, frozenset(), frozenset({(size,)}))
+        assert (options.get("xla_disable_hlo_passes") == PASS) == (size % 2)
 
 
 @pytest.mark.parametrize("threads", [None, 1, 2, 5])

@@ -166,7 +166,7 @@ def _has_uneven_vector(shapes: frozenset[tuple[int, ...]], most: int) -> bool:
     """Whether an array, one of the largest, has parts of different lengths if it is divided."""
     from dovetail_cpu import kernel_library, runtime  # deferred: loads jaxlib
 
-    threads = runtime.pool_size()
+    threads = runtime.num_threads()
     if threads > _FEW_THREADS or kernel_library.has_masks():
         return False
     large = [shape for shape in shapes if math.prod(shape) > max(_UNDIVIDED, most // 4)]

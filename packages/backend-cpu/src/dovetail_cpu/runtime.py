@@ -97,12 +97,7 @@ def processors() -> int:
 
 def num_threads() -> int:
     """How many threads a program has, or would have if there were a client."""
-    return 1 if computes_alone() else pool_size() or processors()
-
-
-def pool_size() -> int:
-    """How many threads XLA divides loops among."""
-    return _threads[0]
+    return 1 if computes_alone() else _threads[0] or processors()
 
 
 def _positive(name: str, options: Mapping[str, object]) -> int | None:
