@@ -77,7 +77,7 @@ OPTIONS: dict[str, Row] = {
     "compilation_cache_dir": Row(None, "/elsewhere", "/elsewhere"),
     "compilation_cache_max_size": Row(1 << 30, 1_000_000, "1_000_000"),
     "cpu_collectives_implementation": Row("gloo", "mpi", "mpi"),
-    "cpu_enable_async_dispatch": OFF,
+    "cpu_enable_async_dispatch": Row(None, False, "no"),
     "cpu_get_global_topology_timeout_minutes": Row(5, 1, "1"),
     "cpu_get_local_topology_timeout_minutes": Row(2, 1, "1"),
     "cpu_kernels": OFF,

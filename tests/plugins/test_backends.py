@@ -34,7 +34,7 @@ def test_cpu_devices(manager, count):
         ({"num_devices": "2"}, "num_devices must be a positive int or None, got '2'"),
         ({"num_threads": 0}, "num_threads must be a positive int or None, got 0"),
         ({"num_threads": 1.5}, "num_threads must be a positive int or None, got 1.5"),
-        ({"asynchronous": 1}, "asynchronous must be True or False, got 1"),
+        ({"asynchronous": 1}, "asynchronous must be True, False or None, got 1"),
         ({"retained_memory": -1}, "retained_memory must be a number of bytes, got -1"),
         ({"retained_memory": 0.5}, "retained_memory must be a number of bytes, got 0.5"),
     ],

@@ -101,6 +101,34 @@ def test_cpu(xla_client, monkeypatch, kind):
     assert ("Init" in xla_client.calls) == (kind == "mpi") == bool(ends)
 
 
+@pytest.mark.parametrize(
+    ("options", "processes", "asynchronous"),
+    [
+        ({"num_threads": 2}, None, False),
+        ({"num_threads": 2, "num_devices": 1}, None, False),
+        ({"num_threads": 2, "asynchronous": True}, None, True),
+        ({"num_threads": 2, "num_devices": 2}, None, True),
+        ({"num_threads": 2}, GROUP, True),
+        ({"num_threads": 3}, None, True),
+        ({"num_threads": 3, "asynchronous": False}, None, False),
+        ({"num_threads": 1}, None, False),
+        ({"num_threads": 1, "asynchronous": True}, None, False),
+        ({"num_threads": 1}, GROUP, True),
+    ],
+)
+def test_threads_that_a_program_is_worth_handing_to(
+    xla_client, monkeypatch, options, processes, asynchronous
+):
+    runtime = dovetail_cpu.runtime
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setattr(runtime.blas, "set_most_threads", lambda _: None)
+    monkeypatch.setattr(runtime.kernels, "set_most_threads", lambda _: None)
+    for name in ("_alone", "_threads"):
+        monkeypatch.setattr(runtime, name, list(getattr(runtime, name)))
+    runtime.make_client({"collectives": None, **options}, processes)
+    assert xla_client.calls["client"][1]["asynchronous"] is asynchronous
+
+
 def test_the_cpus_disconnect(xla_client):
     """Their connections end, those that others have accepted too; nobody else's do."""
     ports = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]

@@ -54,13 +54,13 @@ def dovetail_make_client(
         options: `num_devices` (int, or None for the value in `XLA_FLAGS`, which is 1 by default):
             the number of virtual devices; `num_threads` (int, or None to leave it to XLA): the size
             of its thread pool, and the most threads of the BLAS that LAPACK calls; `asynchronous`
-            (bool, default True): whether calls return before their computation ends, which with one
-            thread and one device they never do; `retained_memory` (int, default 0): bytes of freed
-            memory that the process keeps for later arrays, 0 to leave that to the C library; and
-            with several processes `collectives` (`"gloo"`, `"mpi"`, `"none"` or None, default
-            `"gloo"`): what they exchange data by; `local_topology_timeout` and
-            `global_topology_timeout` (int, default 2 and 5): minutes for which they wait for each
-            other.
+            (bool or None, the default): whether calls return before their computation ends, which
+            with one thread and one device they never do, and with two threads only if it is True;
+            `retained_memory` (int, default 0): bytes of freed memory that the process keeps for
+            later arrays, 0 to leave that to the C library; and with several processes `collectives`
+            (`"gloo"`, `"mpi"`, `"none"` or None, default `"gloo"`): what they exchange data by;
+            `local_topology_timeout` and `global_topology_timeout` (int, default 2 and 5): minutes
+            for which they wait for each other.
         processes: the processes whose devices the client has.
     """
     from dovetail_cpu.runtime import make_client  # deferred: loads jaxlib

@@ -24,6 +24,9 @@ _POOL_SIZE: Final = ("PJRT_NPROC", "NPROC")
 
 _VERSION: Final = tuple(map(int, version.__version__.split(".")[:2]))
 
+#: Of a pool of so many, the thread that calls takes the place of one.
+_FEW_THREADS: Final = 2
+
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _LARGEST_INT: Final = 2**31 - 1
@@ -40,9 +43,9 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
         options: the names in `OPTIONS` and `GROUP_OPTIONS`; all optional.
         processes: the processes whose devices the client has.
 
-    With one thread and one device, programs run in the thread that calls them: to hand each to
-    another thread, and to wait for it, takes as long as a small program, and gains nothing where
-    they take turns.
+    With one device and one thread, programs run in the thread that calls them, and with two they do
+    unless `asynchronous` is True: to hand each to another thread, and to wait for it, takes as long
+    as a small program, and gains little where the other has no processor of its own.
 
     Returns:
         jaxlib's client.
@@ -60,9 +63,11 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
         )
     num_devices = _positive("num_devices", options)
     num_threads = _positive("num_threads", options)
-    asynchronous = options.get("asynchronous", True)
-    if not isinstance(asynchronous, bool):
-        raise TypeError(f"cpu option asynchronous must be True or False, got {asynchronous!r}")
+    asynchronous = options.get("asynchronous")
+    if not isinstance(asynchronous, bool | None):
+        raise TypeError(
+            f"cpu option asynchronous must be True, False or None, got {asynchronous!r}"
+        )
     retained = options.get("retained_memory", 0)
     if type(retained) is not int or retained < 0:
         kind = TypeError if type(retained) is not int else ValueError
@@ -73,13 +78,16 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
         blas.set_most_threads(num_threads)
     kernels.set_most_threads(num_threads)
     arguments, note = _group_arguments(options, processes)
-    alone = num_threads == 1 and processes is None and _is_one(num_devices)
-    _alone[:] = [alone]
-    asynchronous = asynchronous and not alone
+    only = processes is None and _is_one(num_devices)
+    _alone[:] = [only and num_threads == 1]
     with pool_of(num_threads, fewest=fewest_threads(num_devices or 1)) as threads:
         _threads[:] = [threads]
+        if asynchronous is None:
+            asynchronous = not only or threads > _FEW_THREADS
         client: Client = xla_client.make_cpu_client(
-            asynchronous=asynchronous, num_devices=num_devices, **arguments
+            asynchronous=asynchronous and not computes_alone(),
+            num_devices=num_devices,
+            **arguments,
         )
     note()
     return client

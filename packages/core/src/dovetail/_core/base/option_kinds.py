@@ -59,6 +59,18 @@ class Bool(Kind[bool]):
         raise TypeError(value)
 
 
+class OptionalBool(Kind[bool | None]):
+    """True, false, or None, which leaves the choice to the framework."""
+
+    description = "None, True or False (in the environment: none, 1, true, yes, 0, false, no)"
+
+    def parse(self, text: str) -> bool | None:
+        return None if text.strip().lower() in ("", "none") else Bool().parse(text)
+
+    def check(self, value: Any) -> bool | None:
+        return None if value is None else Bool().check(value)
+
+
 class Int(Kind[int]):
     """An integer in a range."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail._core.base.option_kinds import Bool, Choice, Int, Pairs, Text
+from dovetail._core.base.option_kinds import Choice, Int, OptionalBool, Pairs, Text
 from dovetail._core.base.process_options import StartupOption
 
 __all__ = [
@@ -51,11 +51,18 @@ cpu_get_local_topology_timeout_minutes = StartupOption(
 )
 cpu_enable_async_dispatch = StartupOption(
     "cpu_enable_async_dispatch",
-    Bool(),
-    True,
-    "Let programs run on the CPU while Python goes on, if there is more than one thread; read when "
-    "the CPU backend starts.",
+    OptionalBool(),
+    None,
+    "Let programs run on the CPU while Python goes on, if there is more than one thread; None for "
+    "from three threads, two devices or two processes on. Read when the CPU backend starts.",
 )
+"""Differs:
+    In JAX the default is True. With two threads a program of 0.1 ms takes up to twice as long if
+    it is handed to another thread. Whoever prepares data while such programs run sets it to True.
+
+    >>> print(dt.config.option("cpu_enable_async_dispatch").default)
+    None
+"""
 cpu_retained_memory = StartupOption(
     "cpu_retained_memory",
     Int("a number of bytes, or 0 to leave the C library's allocator as it is", minimum=0),
