@@ -259,6 +259,18 @@ static const void *leaf_place(const Expected *expected, PyObject *leaf, Py_ssize
 }
 
 #define LEAVES_ON_STACK 8
+/* To ask a buffer for its elements takes as long as a program takes for three arguments more, or for
+ * a result less than one more; a program takes as long as eight to start. */
+#define FEW_BUFFERS 8
+#define BUFFERS_FOR_A_RESULT 2
+
+/* Whether the elements of so many leaves are in buffers that a program is as quick. */
+static int has_many_buffers(const Chain *chain, PyObject *const *leaves, int count) {
+  int few = FEW_BUFFERS + BUFFERS_FOR_A_RESULT * chain->outcomes;
+  for (int i = 0; i < count && few >= 0; i++)
+    few -= PyObject_TypeCheck(leaves[i], array_type) && SLOT(leaves[i], buffer_slot) != NULL;
+  return few < 0;
+}
 
 /* The result of a call of some shapes; NULL, perhaps with an error, if this is not the way. */
 static PyObject *chained_result(const Direct *direct, PyObject *const *args) {
@@ -268,6 +280,7 @@ static PyObject *chained_result(const Direct *direct, PyObject *const *args) {
   int count = 0, fits = 1;
   for (int i = 0; fits && i < direct->arguments; i++)
     fits = gather(chain, PyTuple_GET_ITEM(chain->forms, i), args[i], leaves, &count);
+  fits = fits && !has_many_buffers(chain, leaves, count);
   Elements on_stack[LEAVES_ON_STACK], *elements = on_stack;
   if (count > LEAVES_ON_STACK) elements = PyMem_Malloc(count * sizeof(Elements));
   if (fits && count == chain->leaves && elements != NULL) {

@@ -280,6 +280,22 @@ def test_buffers_and_results_of_programs_are_arguments() -> None:
         compiled(x)
 
 
+def test_programs_read_many_buffers_sooner() -> None:
+    with dt.direct_calls("none"):
+        buffers = dt.jit(lambda x: [x + i for i in range(40)])(ROW)
+    values = [jnp.asarray(ROW) for _ in range(40)]
+    for function in (lambda v: v[-1] * 2, lambda v: [v[0] * 2, *v[1:-1], v[-1] * 2]):
+        compiled = dt.jit(function)
+        for count in (4, 40, 4):
+            few = count == 4
+            for given in (values, values[:-1] + buffers[-1:], buffers):
+                for _ in range(2):
+                    result = dt.tree.leaves(compiled(given[-count:]))
+                    held = held_value(result[-1]) is not None
+                    assert held == (few or given is not buffers or len(result) > 20)
+                    np.testing.assert_array_equal(result[-1], given[-1] * 2)
+
+
 def test_weak_types_and_results_without_operations() -> None:
     assert dt.jit(lambda x: x * 2)(3.0).weak_type
     _, second = dt.jit(lambda x: (x + 1, x * 2))(ROW)
