@@ -22,6 +22,7 @@ static PyTypeObject *key_type;     /* owned: the class of arrays of keys */
 static PyTypeObject *deleted_type; /* owned: the class of arrays that were deleted or donated */
 static PyTypeObject *retired_type; /* owned: a named tuple of three */
 static PyTypeObject *buffer_type;  /* owned: jaxlib's */
+static PyObject *freed_type;       /* owned: the class of what is left of a deleted value */
 static Py_ssize_t buffer_slot, retired_slot;
 static Py_ssize_t value_slot;      /* an array of NumPy's, in place of a buffer that nobody needs */
 static Py_ssize_t made_slot;       /* where that value was made */
@@ -37,7 +38,7 @@ static PyObject *events;           /* owned: the module that knows who listens *
 static PyObject *stranger;         /* owned: what jaxlib knows nothing of, so that it calls Python */
 static Py_ssize_t most_copied;     /* bytes of the largest argument that is copied here */
 static int careful;                /* whether waiting for a computation is left to Python */
-static PyObject *name_is_deleted, *name_is_ready, *name_traceback, *name_listeners, *name_aval,
+static PyObject *name_delete, *name_is_deleted, *name_is_ready, *name_traceback, *name_listeners, *name_aval,
     *name_dtype, *name_shape, *name_weak_type, *name_sharding, *name_committed, *name_value,
     *name_block;
 
@@ -46,7 +47,8 @@ static int intern_names(void) {
     PyObject **place;
     const char *name;
   } names[] = {
-      {&name_is_deleted, "is_deleted"}, {&name_is_ready, "is_ready"},
+      {&name_delete, "delete"},         {&name_is_deleted, "is_deleted"},
+      {&name_is_ready, "is_ready"},
       {&name_traceback, "traceback"},   {&name_listeners, "listeners"},
       {&name_aval, "aval"},             {&name_dtype, "dtype"},
       {&name_shape, "shape"},           {&name_weak_type, "weak_type"},
@@ -89,11 +91,11 @@ static int slot_of(PyObject *type, const char *name, Py_ssize_t *offset) {
 
 static PyObject *configure(PyObject *module, PyObject *args) {
   PyTypeObject *array, *keys, *deleted, *retired, *buffer;
-  PyObject *traceback, *others, *private, *read, *who, *placer;
+  PyObject *freed, *traceback, *others, *private, *read, *who, *placer;
   Py_ssize_t most;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOOnOOO", &PyType_Type, &array, &PyType_Type, &keys,
-                        &PyType_Type, &deleted, &PyType_Type, &retired, &PyType_Type, &buffer, &traceback, &others,
-                        &private, &most, &read, &who, &placer))
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOOOnOOO", &PyType_Type, &array, &PyType_Type, &keys,
+                        &PyType_Type, &deleted, &PyType_Type, &retired, &PyType_Type, &buffer,
+                        &freed, &traceback, &others, &private, &most, &read, &who, &placer))
     return NULL;
   Py_ssize_t held, gone, value, made, weak, dtype;
   if (slot_of((PyObject *)array, "_buffer", &held) < 0 ||
@@ -113,6 +115,7 @@ static PyObject *configure(PyObject *module, PyObject *args) {
   Py_XSETREF(deleted_type, (PyTypeObject *)Py_NewRef(deleted));
   Py_XSETREF(retired_type, (PyTypeObject *)Py_NewRef(retired));
   Py_XSETREF(buffer_type, (PyTypeObject *)Py_NewRef(buffer));
+  Py_XSETREF(freed_type, Py_NewRef(freed));
   Py_XSETREF(get_traceback, Py_NewRef(traceback));
   Py_XSETREF(retire_others, Py_NewRef(others));
   Py_XSETREF(make_private, Py_NewRef(private));

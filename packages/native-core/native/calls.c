@@ -120,59 +120,93 @@ static int is_among(PyObject *name, PyObject *names) {
   return 0;
 }
 
-/* Mark an array whose buffer the call has deleted. */
-static int retire(Function *self, PyObject *array, PyObject **traceback, PyObject *result) {
-  PyObject *buffer = SLOT(array, buffer_slot);
-  if (buffer == NULL) return 0;
-  Py_INCREF(buffer);
+/* How the arrays of donated arguments are marked. */
+typedef struct {
+  Function *function;
+  PyObject *result;
+  PyObject *traceback; /* owned: where the call was; or NULL, if nobody has asked yet */
+  int delete;          /* whether all are to be deleted, or marked if the program has done that */
+} Retiring;
+
+/* Whether the buffer of an array is deleted, or now becomes it; -1 with an error. */
+static int is_gone(const Retiring *retiring, PyObject *buffer) {
+  if (retiring->delete) {
+    PyObject *done = PyObject_CallMethodNoArgs(buffer, name_delete);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 1;
+  }
   PyObject *deleted = PyObject_CallMethodNoArgs(buffer, name_is_deleted);
-  if (deleted != Py_True) {
-    Py_DECREF(buffer);
-    if (deleted == NULL) return -1;
-    Py_DECREF(deleted);
-    return 0;
+  Py_XDECREF(deleted);
+  return deleted == NULL ? -1 : deleted == Py_True;
+}
+
+static PyObject *place_of_call(Retiring *retiring) {
+  PyObject *result = retiring->result;
+  if (retiring->traceback == NULL) {
+    /* It has been noted where the result was made, which is here. */
+    PyObject *made = Py_IS_TYPE(result, array_type) ? SLOT(result, made_slot) : NULL;
+    retiring->traceback = made != NULL ? Py_NewRef(made)
+                          : Py_IS_TYPE(result, buffer_type)
+                              ? PyObject_GetAttr(result, name_traceback)
+                              : PyObject_CallNoArgs(get_traceback);
   }
-  Py_DECREF(deleted);
-  if (*traceback == NULL) {
-    /* jaxlib has noted where the result was made, which is here. */
-    *traceback = Py_IS_TYPE(result, buffer_type) ? PyObject_GetAttr(result, name_traceback)
-                                                 : PyObject_CallNoArgs(get_traceback);
-    if (*traceback == NULL) {
-      Py_DECREF(buffer);
-      return -1;
-    }
+  return retiring->traceback;
+}
+
+/* Mark an array whose buffer or value the call has deleted. */
+static int retire(Retiring *retiring, PyObject *array) {
+  PyObject *buffer = SLOT(array, buffer_slot), *value = SLOT(array, value_slot);
+  if (buffer == NULL && (value == NULL || !retiring->delete)) return 0;
+  int gone = 1;
+  if (buffer != NULL) {
+    Py_INCREF(buffer);
+    gone = is_gone(retiring, buffer);
   }
-  PyObject *retired = retired_type->tp_alloc(retired_type, 3);
-  if (retired == NULL || SLOT(array, buffer_slot) != buffer) { /* another thread may have */
+  PyObject *left = NULL;
+  if (buffer != NULL && gone == 1) left = Py_NewRef(buffer);
+  if (buffer == NULL) {
+    Py_INCREF(value);
+    left = PyObject_CallFunctionObjArgs(freed_type, value, SLOT(array, weak_slot), NULL);
+    Py_DECREF(value);
+  }
+  PyObject *made = left == NULL ? NULL : place_of_call(retiring);
+  PyObject *retired = made == NULL ? NULL : retired_type->tp_alloc(retired_type, 3);
+  if (retired == NULL || SLOT(array, buffer_slot) != buffer || !Py_IS_TYPE(array, array_type)) {
+    int failed = gone < 0 || (gone && retired == NULL); /* or another thread has marked it */
+    Py_XDECREF(left);
     Py_XDECREF(retired);
-    Py_DECREF(buffer);
-    return retired == NULL ? -1 : 0;
+    Py_XDECREF(buffer);
+    return failed ? -1 : 0;
   }
-  PyTuple_SET_ITEM(retired, 0, buffer); /* the slot's reference and ours: one is dropped below */
-  PyTuple_SET_ITEM(retired, 1, Py_NewRef(self->action));
-  PyTuple_SET_ITEM(retired, 2, Py_NewRef(*traceback));
-  PyObject *before = SLOT(array, retired_slot);
+  PyTuple_SET_ITEM(retired, 0, left);
+  PyTuple_SET_ITEM(retired, 1, Py_NewRef(retiring->function->action));
+  PyTuple_SET_ITEM(retired, 2, Py_NewRef(made));
+  PyObject *before = SLOT(array, retired_slot), *held = SLOT(array, value_slot);
   SLOT(array, retired_slot) = retired;
   SLOT(array, buffer_slot) = NULL;
+  SLOT(array, value_slot) = NULL;
   Py_INCREF(deleted_type);
   Py_SET_TYPE(array, deleted_type);
   Py_DECREF(array_type);
-  Py_DECREF(buffer);
+  Py_XDECREF(held);
   Py_XDECREF(before);
+  if (buffer != NULL) {
+    Py_DECREF(buffer); /* that of the slot */
+    Py_DECREF(buffer);
+  }
   return 0;
 }
 
-/* Mark the arrays in a donated argument that the call has deleted. */
-static int retire_all(Function *self, PyObject *value, PyObject **traceback, PyObject *result,
-                      int depth) {
+/* Mark the arrays in a donated argument. */
+static int retire_all(Retiring *retiring, PyObject *value, int depth) {
   PyTypeObject *type = Py_TYPE(value);
-  if (type == array_type) return retire(self, value, traceback, result);
+  if (type == array_type) return retire(retiring, value);
   if (depth > 64) return 0;
   if (type == &PyTuple_Type || type == &PyList_Type) {
     for (Py_ssize_t i = 0; i < Py_SIZE(value); i++) {
       PyObject *item =
           Py_NewRef(type == &PyTuple_Type ? PyTuple_GET_ITEM(value, i) : PyList_GET_ITEM(value, i));
-      int failed = retire_all(self, item, traceback, result, depth + 1);
+      int failed = retire_all(retiring, item, depth + 1);
       Py_DECREF(item);
       if (failed) return failed;
     }
@@ -180,16 +214,44 @@ static int retire_all(Function *self, PyObject *value, PyObject **traceback, PyO
   }
   if (type == &PyDict_Type) {
     PyObject *values = PyDict_Values(value);
-    int failed = values == NULL ? -1 : retire_all(self, values, traceback, result, depth + 1);
+    int failed = values == NULL ? -1 : retire_all(retiring, values, depth + 1);
     Py_XDECREF(values);
     return failed;
   }
   if (type == deleted_type || value == Py_None || PyFloat_CheckExact(value) ||
       PyLong_CheckExact(value))
     return 0;
-  PyObject *done = PyObject_CallFunctionObjArgs(retire_others, value, self->action, NULL);
+  PyObject *done = PyObject_CallFunctionObjArgs(
+      retire_others, value, retiring->function->action, retiring->delete ? Py_True : Py_False, NULL);
   Py_XDECREF(done);
   return done == NULL ? -1 : 0;
+}
+
+/* Mark the arrays in the donated arguments of a call. */
+static int retire_donated(Function *self, PyObject *const *args, Py_ssize_t nargs,
+                          PyObject *kwnames, PyObject *result, int delete) {
+  if (self->action == NULL) return 0;
+  Py_ssize_t count = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
+  Retiring retiring = {self, result, NULL, delete};
+  int failed = 0;
+  for (Py_ssize_t i = 0; i < count && !failed; i++) {
+    int gone = i < nargs ? i < 64 && (self->donated >> i & 1)
+                         : is_among(PyTuple_GET_ITEM(kwnames, i - nargs), self->given);
+    if (gone) failed = retire_all(&retiring, args[i], 0);
+  }
+  Py_XDECREF(retiring.traceback);
+  return failed;
+}
+
+/* The result of a call that needs no program; NULL, perhaps with an error, if this is not the way. */
+static PyObject *without_program(Function *self, PyObject *const *args, Py_ssize_t nargs,
+                                 PyObject *kwnames, int *refused) {
+  Py_ssize_t count = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
+  PyObject *result = call_directly(self->ways, self->way_count, args, count, kwnames,
+                                   self->action != NULL, refused);
+  if (result != NULL && retire_donated(self, args, nargs, kwnames, result, 1) < 0)
+    Py_CLEAR(result);
+  return result;
 }
 
 /* What the function that explains errors makes of the one that was raised: a result, or NULL with
@@ -236,8 +298,7 @@ static PyObject *function_call(PyObject *object, PyObject *const *args, size_t n
   if (count <= MOST_ARGUMENTS) {
     PyObject *result = NULL;
     int refused = 0;
-    if (self->way_count)
-      result = call_directly(self->ways, self->way_count, args, count, kwnames, &refused);
+    if (self->way_count) result = without_program(self, args, nargs, kwnames, &refused);
     if (result == NULL && !refused && self->offer != NULL &&
         (self->offer_once ? !self->has_run : kwnames == NULL && holds_value(args, nargs)))
       result = offered(self->offer, args, nargs, kwnames, !self->offer_once);
@@ -269,19 +330,9 @@ static PyObject *function_call(PyObject *object, PyObject *const *args, size_t n
     return NULL;
   }
   self->has_run = 1;
-  if (self->action != NULL) {
-    PyObject *traceback = NULL;
-    int failed = 0;
-    for (Py_ssize_t i = 0; i < count && !failed; i++) {
-      int gone = i < nargs ? i < 64 && (self->donated >> i & 1)
-                           : is_among(PyTuple_GET_ITEM(kwnames, i - nargs), self->given);
-      if (gone) failed = retire_all(self, args[i], &traceback, result, 0);
-    }
-    Py_XDECREF(traceback);
-    if (failed) {
-      Py_DECREF(result);
-      return NULL;
-    }
+  if (retire_donated(self, args, nargs, kwnames, result, 0) < 0) {
+    Py_DECREF(result);
+    return NULL;
   }
   return Py_IS_TYPE(result, buffer_type) ? wrap(result) : result;
 }
@@ -442,9 +493,8 @@ static PyObject *function_drop_direct(Function *self, PyObject *unused) {
 static PyObject *function_call_directly(Function *self, PyObject *const *args, Py_ssize_t nargs,
                                         PyObject *names) {
   int refused = 0;
-  Py_ssize_t count = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
-  PyObject *result = call_directly(self->ways, self->way_count, args, count, names, &refused);
-  return result == NULL ? Py_NewRef(Py_None) : result;
+  PyObject *result = without_program(self, args, nargs, names, &refused);
+  return result == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : result;
 }
 
 static PyObject *function_reduce(PyObject *self, PyObject *unused) {
@@ -541,7 +591,7 @@ PyMODINIT_FUNC PyInit_dovetail_native_calls(void) {
   if (intern_names() < 0) return NULL;
   PyObject *made = PyModule_Create(&module);
   if (made == NULL || stranger == NULL ||
-      PyModule_AddIntConstant(made, "INTERFACE", 6) < 0 ||
+      PyModule_AddIntConstant(made, "INTERFACE", 7) < 0 ||
       PyModule_AddObjectRef(made, "Original", (PyObject *)&original_type) < 0 ||
       PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0) {
     Py_XDECREF(made);

@@ -272,15 +272,32 @@ static int has_many_buffers(const Chain *chain, PyObject *const *leaves, int cou
   return few < 0;
 }
 
+/* Whether two leaves are one array, or have their elements in one place. */
+static int share_elements(PyObject *a, PyObject *b) {
+  if (a == b) return PyObject_TypeCheck(a, array_type);
+  if (!PyObject_TypeCheck(a, array_type) || !PyObject_TypeCheck(b, array_type)) return 0;
+  PyObject *buffer = SLOT(a, buffer_slot), *value = SLOT(a, value_slot);
+  return buffer != NULL ? buffer == SLOT(b, buffer_slot)
+                        : value != NULL && value == SLOT(b, value_slot);
+}
+
+static int are_distinct(PyObject *const *leaves, int count) {
+  for (int i = 1; i < count; i++)
+    for (int j = 0; j < i; j++)
+      if (share_elements(leaves[i], leaves[j])) return 0;
+  return 1;
+}
+
 /* The result of a call of some shapes; NULL, perhaps with an error, if this is not the way. */
-static PyObject *chained_result(const Direct *direct, PyObject *const *args) {
+static PyObject *chained_result(const Direct *direct, PyObject *const *args, int donates) {
   const Chain *chain = PyCapsule_GetPointer(direct->chain, CHAIN_NAME);
   if (chain == NULL) return NULL;
   PyObject *leaves[MOST_LEAVES], *result = NULL;
   int count = 0, fits = 1;
   for (int i = 0; fits && i < direct->arguments; i++)
     fits = gather(chain, PyTuple_GET_ITEM(chain->forms, i), args[i], leaves, &count);
-  fits = fits && !has_many_buffers(chain, leaves, count);
+  fits = fits && !has_many_buffers(chain, leaves, count) &&
+         !(donates && !are_distinct(leaves, count)); /* a program says what is wrong */
   Elements on_stack[LEAVES_ON_STACK], *elements = on_stack;
   if (count > LEAVES_ON_STACK) elements = PyMem_Malloc(count * sizeof(Elements));
   if (fits && count == chain->leaves && elements != NULL) {
@@ -369,7 +386,7 @@ static void direct_release(Direct *direct) {
 
 /* The result of a call, if one of some ways is for it; NULL without an error if none is. */
 static PyObject *call_directly(Direct *ways, int count, PyObject *const *args, Py_ssize_t nargs,
-                               PyObject *names, int *refused) {
+                               PyObject *names, int donates, int *refused) {
   if (careful) return NULL;
   const OptionsState *now = options_now();
   for (int i = 0; i < count && now->plain; i++) {
@@ -388,7 +405,7 @@ static PyObject *call_directly(Direct *ways, int count, PyObject *const *args, P
       if (ways[i].key == direct.key) ways[i].state = number;
     }
     PyObject *result = direct.chain == NULL ? direct_result(&direct, args, refused)
-                                            : chained_result(&direct, args);
+                                            : chained_result(&direct, args, donates);
     direct_release(&direct);
     if (result != NULL) return result;
     PyErr_Clear(); /* a program says what is wrong */

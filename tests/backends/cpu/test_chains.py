@@ -14,7 +14,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail import lax
+from dovetail import lax, random
 from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail.extend.random import threefry_prng_impl
@@ -328,11 +328,75 @@ def test_options_are_kept() -> None:
     assert held_value(compiled(zeros)) is not None
 
 
-def test_options_of_jit_have_programs() -> None:
+def in_a_buffer(x: Any) -> dt.Array:
+    with dt.direct_calls("none"):
+        return dt.jit(lambda v: v + 0)(x)
+
+
+@pytest.mark.parametrize("made", [jnp.asarray, in_a_buffer], ids=["value", "buffer"])
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda x: x,
+        lambda x: (x, None, [x * 2]),
+        lambda x: {"a": x, "b": {"c": x * 2}},
+        lambda x: dt.tree_util.Partial(abs, x, x * 2),
+        lambda x: (x, random.wrap_key_data(jnp.zeros(2, "uint32"))),
+    ],
+    ids=["array", "list", "dict", "node", "key"],
+)
+def test_donated_arrays_are_deleted(made: Callable[..., Any], around: Callable[..., Any]) -> None:
+    def step(state: Any, other: Any) -> Any:
+        leaves, form = dt.tree.flatten(state)
+        return form.unflatten([x + other if x.dtype == ROW.dtype else x for x in leaves])
+
+    for options in ({"donate_argnums": 0}, {"donate_argnames": "state"}):
+        compiled = dt.jit(step, **options)
+        other = made(np.ones(5, np.float32))
+        for _ in range(3):
+            state = around(made(ROW))
+            donated = dt.tree.leaves(state)
+            if "donate_argnums" in options:
+                results = dt.tree.leaves(compiled(state, other))
+            else:
+                results = dt.tree.leaves(compiled(state=state, other=other))
+            assert made is in_a_buffer or held_value(results[0]) is not None
+            np.testing.assert_allclose(results[0], ROW + 1)
+            assert [x.is_deleted() for x in (*donated, *results, other)] == (
+                [True] * len(donated) + [False] * (len(results) + 1)
+            )
+            for x in donated:
+                with pytest.raises(dt.errors.DeletedArrayError, match="donated to step at test_ch"):
+                    x.copy()
+
+
+def test_what_is_donated_and_used() -> None:
+    compiled = dt.jit(lambda a, b: a + b, donate_argnums=0)
     x = jnp.asarray(ROW)
-    donated = dt.jit(lambda v: v + 1, donate_argnums=0)
-    donated(x)
-    assert x.is_deleted()
+    np.testing.assert_array_equal(compiled(x, jnp.asarray(ROW)), ROW * 2)
+    for x in (jnp.asarray(ROW), in_a_buffer(ROW)):
+        with pytest.raises(dt.errors.JaxRuntimeError, match=r"one array twice, .*, as a and as b"):
+            compiled(x, x)
+        assert not x.is_deleted()
+
+
+def test_donated_arrays_without_a_result_in_their_place_stay() -> None:
+    total = dt.jit(lambda a: a.sum(), donate_argnums=0)
+    x = jnp.asarray(ROW)
+    with pytest.warns(UserWarning, match="Some donated buffers were not usable"):
+        total(x)
+    np.testing.assert_array_equal(x, ROW)
+
+
+def test_arrays_of_numpy_and_numbers_can_be_donated() -> None:
+    compiled = dt.jit(lambda a, b: (a + 1, b * 2), donate_argnums=(0, 1))
+    for _ in range(2):
+        row, double = compiled(ROW, 2.0)
+        np.testing.assert_array_equal(row, ROW + 1)
+        assert double == 4
+
+
+def test_options_of_jit_have_programs() -> None:
     device = dt.devices()[-1]
     placed = dt.jit(lambda v: v + 1)(dt.device_put(ROW, device))
     assert placed.devices() == {device}

@@ -669,7 +669,7 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
     """
     value = held_value(array)
     try:
-        buffer = array._buffer if value is None else FreedValue(numpy_aval(value, array._weak))
+        buffer = array._buffer if value is None else FreedValue(value, array._weak)
     except DeletedArrayError:
         return
     array._retired = Retired(buffer, action, traceback or get_traceback())

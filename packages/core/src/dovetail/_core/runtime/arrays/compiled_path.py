@@ -21,7 +21,7 @@ from dovetail._core.runtime.arrays.array import (
     array_from_buffer,
 )
 from dovetail._core.runtime.arrays.donation import retire_donated
-from dovetail._core.runtime.arrays.held_values import MOST_HELD, place_value
+from dovetail._core.runtime.arrays.held_values import MOST_HELD, FreedValue, place_value
 from dovetail._core.runtime.arrays.host import checked_ndarray
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.host_functions import host_functions
@@ -67,8 +67,9 @@ if native.calls is not None:
         DeletedArray,
         Retired,
         _jax.ArrayImpl,
+        FreedValue,
         get_traceback,
-        lambda value, action: retire_donated([value], action),
+        lambda value, action, all_of_it: retire_donated([value], action, delete=all_of_it),
         _private,
         MOST_COPIED,
         Array.__array__,

@@ -66,12 +66,13 @@ def _sharing(leaves: Sequence[Any]) -> tuple[int, int] | None:
     return None
 
 
-def retire_donated(values: Iterable[Any], action: str) -> None:
+def retire_donated(values: Iterable[Any], action: str, *, delete: bool = False) -> None:
     """Mark the arrays that a call has donated, so that using them again raises a clear error.
 
     Args:
         values: the donated arguments, pytrees.
         action: what was done to them: ``"donated to step"``.
+        delete: whether to delete all, as a call without a program has deleted none.
     """
     traceback = None
     for value in values:
@@ -80,13 +81,15 @@ def retire_donated(values: Iterable[Any], action: str) -> None:
             if type(leaf) is not Array and type(leaf) is not KeyArray:
                 continue
             try:
-                gone = leaf._buffer.is_deleted()
+                gone = delete or leaf._buffer.is_deleted()
             except DeletedArrayError:
                 continue
             if gone:
                 if traceback is None:
                     traceback = get_traceback()
                 retire(leaf, action, traceback)
+            if delete:
+                leaf._any_buffer().delete()
 
 
 def donating(

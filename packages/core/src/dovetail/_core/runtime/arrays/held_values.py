@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import native
+from dovetail._core.ir.avals import ShapedArray, make_aval
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.devices.sharding import first_sharding
@@ -43,13 +44,17 @@ def place_value(value: np.ndarray[Any, Any], weak: bool) -> Any:
 class FreedValue:
     """What stands for the buffer of a deleted array that held a value."""
 
-    __slots__ = ("aval",)
+    __slots__ = ("_dtype", "_shape", "_weak")
 
     traceback = None
     _committed = False
 
-    def __init__(self, aval: Any) -> None:
-        self.aval = aval
+    def __init__(self, value: np.ndarray[Any, Any], weak: bool) -> None:
+        self._shape, self._dtype, self._weak = value.shape, value.dtype, weak
+
+    @property
+    def aval(self) -> ShapedArray:
+        return make_aval(self._shape, self._dtype, self._weak)
 
     @property
     def _sharding(self) -> Any:

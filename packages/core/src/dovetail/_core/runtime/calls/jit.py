@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
-from dovetail._core.base import caches, config, events, native, pytree
+from dovetail._core.base import caches, config, events, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.monitoring import log_duration, timed
 from dovetail._core.base.tracebacks import boundary, hide_frames
@@ -162,8 +162,10 @@ class JitFunction:
             static_argnames=options.static_argnames,
             keep_unused=options.keep_unused,
             inline=options.inline,
+            donate_argnums=options.donate_argnums,
+            donate_argnames=options.donate_argnames,
         )
-        compiled = native.calls is not None and not process_ends.in_child()
+        compiled = does_all(options.donate_argnums) and not process_ends.in_child()
         self._may_be_direct = compiled and options == plain
         if options.compiler_options:
             from dovetail._core.runtime.programs import compilation  # deferred: few give options
@@ -398,6 +400,13 @@ class JitFunction:
             return None
         if not self._may_be_direct or staged.uses or staged.narrowed or staged.empty:
             return None
+        if any(staged.donated):
+            from dovetail._core.lower.donation import match_donations  # deferred: few calls donate
+
+            closed = staged.closed
+            donation = match_donations(closed.in_avals, closed.out_avals, staged.donated)
+            if donation.donors or donation.unused:
+                return None  # what is lowered says which of them are deleted
         args, kwargs = arguments.args, arguments.kwargs
         dynamic = [*arguments.positions, *sorted(arguments.keywords)]
         values: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
