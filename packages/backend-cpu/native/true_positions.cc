@@ -1,8 +1,11 @@
 // The positions of true elements.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernel.h"
@@ -43,10 +46,11 @@ int64_t CountTrue(const uint8_t* flags, int64_t size) {
   return total;
 }
 
-// Writes the positions of the true elements from `begin` to `end`, up to the place `stop`.
+// Writes the positions of the true elements from `begin` to `end`, and `offset` more, up to the
+// place `stop`, and returns where they end.
 template <typename Position>
-void WritePositions(const uint8_t* flags, int64_t begin, int64_t end, Position* to,
-                    const Position* stop) {
+Position* WritePositions(const uint8_t* flags, int64_t begin, int64_t end, Position* to,
+                         const Position* stop, int64_t offset = 0) {
   constexpr int kLanes = std::min<int>(8, kVectorBytes / sizeof(Position));
   typedef Position Positions __attribute__((vector_size(kLanes * sizeof(Position))));
   int64_t i = begin;
@@ -57,7 +61,7 @@ void WritePositions(const uint8_t* flags, int64_t begin, int64_t end, Position* 
     for (int j = 0; j < 8; j += kLanes) {
       Positions some;
       std::memcpy(&some, places + j, sizeof(some));
-      some += static_cast<Position>(i);
+      some += static_cast<Position>(i + offset);
       std::memcpy(to + j, &some, sizeof(some));
     }
     to += __builtin_popcount(mask);
@@ -77,9 +81,10 @@ void WritePositions(const uint8_t* flags, int64_t begin, int64_t end, Position* 
     write(eight, i);
   }
   for (; i < end && to < stop; ++i) {
-    *to = static_cast<Position>(i);
+    *to = static_cast<Position>(i + offset);
     to += flags[i];
   }
+  return to;
 }
 
 // The positions of the true elements of a row; the size of the row for those that are missing.
@@ -130,6 +135,111 @@ ffi::Error TruePositions(ffi::ThreadPool pool, ffi::Buffer<ffi::PRED> flags,
   return ffi::Error::Success();
 }
 
+// How many elements are before a pivot, and how many not after it. Before NaN comes what is none,
+// after it nothing.
+template <typename T>
+std::array<int64_t, 2> CountParts(const T* x, T pivot, int64_t size) {
+  using Count = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;  // as wide as comparisons
+  Count less = 0, not_greater = 0;
+  if (pivot != pivot) {
+    for (int64_t i = 0; i < size; ++i) less += x[i] == x[i];
+    return {int64_t(less), size};
+  }
+  for (int64_t i = 0; i < size; ++i) less += x[i] < pivot, not_greater += x[i] <= pivot;
+  return {int64_t(less), int64_t(not_greater)};
+}
+
+// The flags of those that are less, equal and greater.
+template <typename T>
+void Classify(const T* x, T pivot, int64_t size, uint8_t* less, uint8_t* equal, uint8_t* greater) {
+  if (pivot != pivot) {
+    for (int64_t i = 0; i < size; ++i) less[i] = x[i] == x[i], equal[i] = x[i] != x[i];
+    std::fill_n(greater, size, uint8_t{0});
+    return;
+  }
+  for (int64_t i = 0; i < size; ++i) less[i] = x[i] < pivot;
+  for (int64_t i = 0; i < size; ++i) greater[i] = !(x[i] <= pivot);
+  for (int64_t i = 0; i < size; ++i) equal[i] = (less[i] | greater[i]) ^ 1;
+}
+
+// The positions of each class in turn, those of the second and third as if their flags followed
+// those of the classes before.
+template <typename T, typename Position>
+void PartRow(ffi::ThreadPool* pool, const T* x, T pivot, int64_t size, Position* to) {
+  constexpr int kClasses = 3;
+  constexpr int64_t kBlock = 4096;
+  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
+  const auto for_blocks = [&](const auto& body) {
+    const auto of_part = [&](int64_t part) {
+      const int64_t begin = size * part / parts, end = size * (part + 1) / parts;
+      for (int64_t i = begin; i < end; i += kBlock) body(part, i, std::min(kBlock, end - i));
+    };
+    if (parts == 1) return of_part(0);
+    ParallelFor(*pool, parts, of_part);
+  };
+  // Where the positions of each class begin for each part, and where they end.
+  std::array<std::vector<int64_t>, kClasses> begins;
+  for (auto& of_class : begins) of_class.assign(parts + 1, 0);
+  for_blocks([&](int64_t part, int64_t i, int64_t count) {
+    const auto [less, not_greater] = CountParts(x + i, pivot, count);
+    begins[0][part] += less;
+    begins[1][part] += not_greater - less;
+    begins[2][part] += count - not_greater;
+  });
+  int64_t place = 0;
+  for (auto& of_class : begins) {
+    for (int64_t part = 0; part < parts; ++part) place += std::exchange(of_class[part], place);
+    of_class[parts] = place;
+  }
+  auto ends = begins;
+  for_blocks([&](int64_t part, int64_t i, int64_t count) {
+    uint8_t flags[kClasses][kBlock];
+    Classify(x + i, pivot, count, flags[0], flags[1], flags[2]);
+    for (int k = 0; k < kClasses; ++k) {
+      int64_t& end = ends[k][part];
+      end = WritePositions(flags[k], 0, count, to + end, to + begins[k][part + 1], size * k + i) -
+            to;
+    }
+  });
+}
+
+ffi::Error PartingPositions(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer pivots,
+                            ffi::Result<ffi::AnyBuffer> out) {
+  if (out->element_count() == 0) return ffi::Error::Success();
+  const int64_t size = x.dimensions().back(), rows = x.element_count() / size;
+  const auto part = [&](auto number, auto position) {
+    using T = decltype(number);
+    using Position = decltype(position);
+    const T* const from = static_cast<const T*>(x.untyped_data());
+    const T* const pivot = static_cast<const T*>(pivots.untyped_data());
+    Position* const to = static_cast<Position*>(out->untyped_data());
+    if (rows == 1) return PartRow(&pool, from, *pivot, size, to);
+    ForNeighbours(pool, rows, std::min(rows, PartsOf(pool, rows * size)), [&](int64_t row) {
+      PartRow<T, Position>(nullptr, from + row * size, pivot[row], size, to + row * size);
+    });
+  };
+  const auto part_of = [&](auto number) {
+    if (out->element_type() == ffi::DataType::S64) {
+      part(number, int64_t());
+    } else {
+      part(number, int32_t());
+    }
+    return ffi::Error::Success();
+  };
+  switch (x.element_type()) {
+    case ffi::F32:
+      return part_of(float());
+    case ffi::F64:
+      return part_of(double());
+    case ffi::S32:
+      return part_of(int32_t());
+    case ffi::S64:
+      return part_of(int64_t());
+    default:
+      return ffi::Error::InvalidArgument("a partition of another dtype");
+  }
+}
+
 }  // namespace
 }  // namespace dovetail
 
@@ -139,5 +249,11 @@ DOVETAIL_KERNEL(dovetail_true_positions, dovetail::TruePositions,
                 xla::ffi::Ffi::Bind()
                     .Ctx<xla::ffi::ThreadPool>()
                     .Arg<xla::ffi::Buffer<xla::ffi::PRED>>()
+                    .Ret<xla::ffi::AnyBuffer>());
+DOVETAIL_KERNEL(dovetail_parting_positions, dovetail::PartingPositions,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
                     .Ret<xla::ffi::AnyBuffer>());
 #pragma GCC visibility pop

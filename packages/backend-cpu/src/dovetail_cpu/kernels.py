@@ -20,6 +20,7 @@ COMPLEX_FROM_PRODUCTS: Final = "dovetail_complex_from_products"
 COMPLEX_PARTS: Final = "dovetail_complex_parts"
 CONVOLVE: Final = "dovetail_convolve"
 CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
+COPY_BOXES: Final = "dovetail_copy_boxes"
 CUMULATIVE: Final = "dovetail_cumulative"
 #: What computes 16-bit floats in float32.
 _OF_NARROW_FLOATS: Final = (
@@ -41,6 +42,7 @@ ELEMENTARY: Final = {
     for name in names.split()
 }
 EXPONENTIALS_AND_SUMS: Final = "dovetail_exponentials_and_sums"
+EXPRESSION: Final = "dovetail_expression"
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
 GATES: Final = {
@@ -49,10 +51,12 @@ GATES: Final = {
 }
 """By kernel what also multiplies its results."""
 GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
+KRONECKER: Final = "dovetail_kronecker"
 LAPACK: Final = "dovetail_lapack"
 LOG_OF_EXPONENTIALS: Final = "dovetail_logaddexp"
 LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
+PARTING_POSITIONS: Final = "dovetail_parting_positions"
 PIVOTS: Final = "dovetail_pivots"
 PRODUCTS: Final = {
     "float32": "dovetail_products_f32",
@@ -98,18 +102,22 @@ _TARGETS: Final = (
     COMPLEX_PARTS,
     CONVOLVE,
     CONVOLVE_INTEGERS,
+    COPY_BOXES,
     CUMULATIVE,
     DISTANCES,
     *sorted(set(ELEMENTARY.values())),
     EXPONENTIALS_AND_SUMS,
+    EXPRESSION,
     EXTREME_POSITIONS,
     FFT,
     *GATES.values(),
     *GRAM.values(),
+    KRONECKER,
     LAPACK,
     LINEAR_RECURRENCE,
     LOG_OF_EXPONENTIALS,
     ORDER_STATISTICS,
+    PARTING_POSITIONS,
     PIVOTS,
     *sorted(set(PRODUCTS.values())),
     REDUCE,

@@ -141,11 +141,11 @@ def dovetail_compile_options(
 
     By default, XLA compiles programs of a few elementwise operations, such as eager calls, with an
     emitter of tiles of 16 elements. It is faster for transposed and repeated elements, but
-    otherwise takes up to twice as long as the other emitter. With one thread, loops are not divided
-    for the two of its pool (`runtime.fewest_threads`), which would take turns; nor are those over
-    few elements, which end before another thread has begun, and those over vectors that a few
-    threads cannot divide evenly: XLA would mask every store. The other option is XLA's name for
-    the level that `optimization_level` requests.
+    otherwise takes up to twice as long as the other emitter, until jaxlib 0.12. With one thread,
+    loops are not divided for the two of its pool (`runtime.fewest_threads`), which would take
+    turns; nor are those over few elements, which end before another thread has begun, and those
+    over vectors that a few threads cannot divide evenly: XLA would mask every store. The other
+    option is XLA's name for the level that `optimization_level` requests.
     """
     from dovetail_cpu import runtime  # deferred: loads jaxlib
 
@@ -153,7 +153,7 @@ def dovetail_compile_options(
     chosen: dict[str, int | str] = (
         {} if level is None else {"xla_backend_optimization_level": level}
     )
-    if operations and operations <= _ELEMENTWISE:
+    if runtime.TILES_ARE_SLOW and operations and operations <= _ELEMENTWISE:
         chosen["xla_backend_extra_options"] = "xla_cpu_disable_tiled_emitter"
     most = max(map(math.prod, shapes), default=0)
     few = 0 < most <= _UNDIVIDED

@@ -27,6 +27,9 @@ _VERSION: Final = tuple(map(int, version.__version__.split(".")[:2]))
 #: Of a pool of so many, the thread that calls takes the place of one.
 _FEW_THREADS: Final = 2
 
+TILES_ARE_SLOW: Final = _VERSION < (0, 12)
+"""Whether loops over tiles of elements take longer than others; if not, they compile faster."""
+
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _LARGEST_INT: Final = 2**31 - 1

@@ -6,6 +6,7 @@ from typing import Final
 
 from dovetail.extend import LoweringTable
 from dovetail_cpu.lowerings import (
+    boxes,
     contraction,
     convolution,
     cumulative,
@@ -17,6 +18,7 @@ from dovetail_cpu.lowerings import (
     error_functions,
     exponentials,
     exported,
+    expressions,
     fourier,
     gathering,
     joining,
@@ -35,32 +37,35 @@ from dovetail_cpu.lowerings import (
 
 __all__ = ["LOWERINGS"]
 
-LOWERINGS: Final = LoweringTable(
-    [
-        contraction.TABLE,
-        convolution.TABLE,
-        cumulative.TABLE,
-        differences.TABLE,
-        distances.TABLE,
-        division.TABLE,
-        eigen.TABLE,
-        elementary.TABLE,
-        error_functions.TABLE,
-        exponentials.TABLE,
-        exported.TABLE,
-        fourier.TABLE,
-        gathering.TABLE,
-        joining.TABLE,
-        linalg.TABLE,
-        matrix_products.TABLE,
-        padding.TABLE,
-        random.TABLE,
-        reduction.TABLE,
-        remat.TABLE,
-        scattering.TABLE,
-        selection.TABLE,
-        sorting.TABLE,
-        sparse.TABLE,
-        windows.TABLE,
-    ]
+LOWERINGS: Final = expressions.first(
+    LoweringTable(
+        [
+            boxes.TABLE,
+            contraction.TABLE,
+            convolution.TABLE,
+            cumulative.TABLE,
+            differences.TABLE,
+            distances.TABLE,
+            division.TABLE,
+            eigen.TABLE,
+            elementary.TABLE,
+            error_functions.TABLE,
+            exponentials.TABLE,
+            exported.TABLE,
+            fourier.TABLE,
+            gathering.TABLE,
+            joining.TABLE,
+            linalg.TABLE,
+            matrix_products.TABLE,
+            padding.TABLE,
+            random.TABLE,
+            reduction.TABLE,
+            remat.TABLE,
+            scattering.TABLE,
+            selection.TABLE,
+            sorting.TABLE,
+            sparse.TABLE,
+            windows.TABLE,
+        ]
+    )
 )

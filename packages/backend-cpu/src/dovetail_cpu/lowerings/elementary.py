@@ -27,7 +27,7 @@ from dovetail.extend import LoweringTable
 from dovetail.extend.core import primitives
 from dovetail.extend.lowering import Expression
 from dovetail_cpu import kernel_library, kernels
-from dovetail_cpu.lowerings import differences, distances
+from dovetail_cpu.lowerings import differences, distances, kronecker
 
 TABLE: Final = LoweringTable()
 
@@ -236,6 +236,9 @@ def _is_gate(context: Any) -> bool:
 def multiply(context: Any, x: Any, y: Any) -> Any:
     """The product of a kernel's result, which nothing else uses, and as many numbers."""
     (out,) = context.avals_out
+    whole = kronecker.product(context, x, y)
+    if whole is not NotImplemented:
+        return whole
     if out.size < MANY or out.dtype != FLOAT32:
         return NotImplemented
     for gate, other, var in zip((x, y), (y, x), context.equation.invars, strict=True):

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
+from dovetail_cpu.lowerings import boxes
 
 TABLE: Final = LoweringTable()
 
@@ -33,6 +34,9 @@ def pad(context: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
     ):
         return NotImplemented
     low, high, interior = zip(*padding_config, strict=True)
+    copied = boxes.padded(context, x, value, low)
+    if copied is not NotImplemented:
+        return copied
     padded = context.pad(x, value, out, low, high, interior)
     whole = aval.dtype == np.dtype(bool) or dtypes.kind_of(aval.dtype) in ("i", "u")
     bits = out.update(

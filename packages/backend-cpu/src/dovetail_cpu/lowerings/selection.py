@@ -12,6 +12,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable
 from dovetail_cpu import kernels
+from dovetail_cpu.lowerings.elementary import is_made_by
 
 TABLE: Final = LoweringTable()
 
@@ -86,10 +87,57 @@ def searchsorted(context: Any, rows: Any, values: Any, *, side: str) -> Any:
     return kernels.call(context, kernels.SEARCHSORTED, given, [out], batch_dims, right=right)[0]
 
 
+def _parted(flags: Any) -> list[Any] | None:
+    """Rows and their pivots, if flags say what is less than these, equals them, and is greater.
+
+    As partitions are written: XLA would take longer to compile a loop for the flags.
+    """
+    if not is_made_by(flags, "concatenate") or len(flags.owner.operands) != 3:
+        return None
+    less, equal, greater = flags.owner.operands
+    if not is_made_by(less, "select") or not is_made_by(greater, "not"):
+        return None
+    (not_greater,) = greater.owner.operands
+    unordered, numbers, below = less.owner.operands
+    if not is_made_by(below, "compare") or not is_made_by(not_greater, "or"):
+        return None
+    rows, pivots = below.owner.operands
+    first, at_most = not_greater.owner.operands
+    if (
+        first != unordered
+        or not is_made_by(equal, "xor")
+        or list(equal.owner.operands) != [less, not_greater]
+        or not _is_comparison(unordered, "NE", pivots, pivots)
+        or not _is_comparison(numbers, "EQ", rows, rows)
+        or not _is_comparison(below, "LT", rows, pivots)
+        or not _is_comparison(at_most, "LE", rows, pivots)
+        or not is_made_by(pivots, "broadcast_in_dim")
+        or str(rows.type.element_type) not in ("f32", "f64", "i32", "i64")
+    ):
+        return None
+    (pivot,) = pivots.owner.operands
+    shape = list(rows.type.shape)
+    whole = list(pivots.owner.attributes["broadcast_dimensions"]) == list(range(len(shape)))
+    if not whole or list(pivot.type.shape) != [*shape[:-1], 1]:
+        return None
+    return [rows, pivot]
+
+
+def _is_comparison(x: Any, direction: str, first: Any, second: Any) -> bool:
+    return (
+        is_made_by(x, "compare")
+        and direction in str(x.owner.attributes["comparison_direction"])
+        and list(x.owner.operands) == [first, second]
+    )
+
+
 @TABLE.rule("true_positions")
 def true_positions(context: Any, flags: Any, *, size: int) -> Any:
     """Positions of true elements; NotImplemented without kernel."""
     (aval,), (out,) = context.avals_in, context.avals_out
     if not _suits(context, aval, out):
         return NotImplemented
+    parted = _parted(flags)
+    if parted is not None and parted[0].type.shape[-1] == size:
+        return kernels.call(context, kernels.PARTING_POSITIONS, parted, [out], aval.ndim - 1)[0]
     return kernels.call(context, kernels.TRUE_POSITIONS, [flags], [out], aval.ndim - 1)[0]

@@ -1,0 +1,163 @@
+// Programs of elementwise functions, step by step for a block of elements, whose intermediate
+// results stay in the nearest cache. The steps are functions of small arrays.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "host_functions.h"
+#include "kernel.h"
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+extern "C" const void* dovetail_host_functions(size_t* count);
+
+namespace dovetail {
+namespace {
+
+namespace ffi = xla::ffi;
+
+// Elements of a block.
+constexpr int64_t kTogether = 1024;
+constexpr int64_t kMostOperands = 3;
+
+// float32 with fewer digits, ties to even, as numbers[1] says; exponents are those of float32.
+void Reduced(const void* const* operands, const ptrdiff_t* numbers, void* result,
+             ptrdiff_t count) {
+  const auto* x = static_cast<const uint32_t*>(operands[0]);
+  auto* __restrict out = static_cast<uint32_t*>(result);
+  const auto lost = static_cast<uint32_t>(23 - numbers[1]);
+  if (lost == 0) return static_cast<void>(std::copy_n(x, count, out));
+  const uint32_t half = (1u << lost) / 2, mask = ~((1u << lost) - 1);
+  for (ptrdiff_t i = 0; i < count; ++i) {
+    const uint32_t bits = x[i], odd = bits >> lost & 1;
+    const uint32_t rounded = (bits + (half - 1 + odd)) & mask;
+    out[i] = (bits & 0x7fffffff) > 0x7f800000 ? bits : rounded;
+  }
+}
+
+// By primitive and dtype.
+HostFunction Found(std::string_view name) {
+  static const auto functions = [] {
+    std::unordered_map<std::string, HostFunction> all;
+    size_t count;
+    const auto* entries = static_cast<const HostEntry*>(dovetail_host_functions(&count));
+    for (size_t i = 0; i < count; ++i) {
+      all.emplace(std::string(entries[i].primitive) + "/" + entries[i].dtype, entries[i].function);
+    }
+    all.emplace("reduce_precision/float32", Reduced);
+    return all;
+  }();
+  const auto found = functions.find(std::string(name));
+  return found == functions.end() ? nullptr : found->second;
+}
+
+struct Step {
+  HostFunction function;
+  std::array<int64_t, kMostOperands> operands;  // Values, or negative: a number.
+  int64_t slot;                                 // Where a block of its results is kept.
+};
+
+struct alignas(64) Slot {
+  double elements[kTogether];
+};
+
+// A value, whose blocks lie one after the other, or are one and the same.
+struct Known {
+  const char* from;
+  int64_t width;  // Of an element; zero if all are one.
+};
+
+class Expression {
+ public:
+  Expression(const std::vector<Step>& steps, const std::vector<Known>& known, int64_t slots)
+      : steps_(steps), known_(known), slots_(slots) {}
+
+  void Evaluate(int64_t begin, int64_t end, char* to, int64_t width) const {
+    std::vector<Slot> slots(slots_);
+    for (; begin < end; begin += kTogether) {
+      const int64_t count = std::min(kTogether, end - begin);
+      for (const Step& step : steps_) {
+        const void* operands[kMostOperands];
+        ptrdiff_t numbers[kMostOperands];
+        for (int64_t k = 0; k < kMostOperands; ++k) {
+          const int64_t value = step.operands[k];
+          const auto last = static_cast<int64_t>(known_.size());
+          if (value < 0) {
+            operands[k] = nullptr, numbers[k] = -value;
+          } else if (value < last) {
+            const Known& known = known_[value];
+            operands[k] = known.from + begin * known.width, numbers[k] = known.width != 0;
+          } else {
+            operands[k] = &slots[steps_[value - last].slot], numbers[k] = 1;
+          }
+        }
+        const bool is_last = &step == &steps_.back();
+        void* const result = is_last ? to + begin * width : static_cast<void*>(&slots[step.slot]);
+        step.function(operands, numbers, result, count);
+      }
+    }
+  }
+
+ private:
+  const std::vector<Step>& steps_;
+  const std::vector<Known>& known_;
+  int64_t slots_;
+};
+
+// Values are the arguments, then constants by their bits, then the results of the steps, of which
+// the last are those of the program. An argument of one element is the same for all.
+ffi::Error Evaluate(ffi::ThreadPool pool, std::string_view names, ffi::Span<const int64_t> values,
+                    ffi::Span<const int64_t> slots, ffi::Span<const int64_t> constants,
+                    ffi::RemainingArgs arguments, ffi::Result<ffi::AnyBuffer> out) {
+  std::vector<Known> known;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto argument = arguments.get<ffi::AnyBuffer>(i);
+    if (argument.has_error()) return argument.error();
+    const bool is_one = argument->element_count() == 1;
+    const auto width = static_cast<int64_t>(ffi::ByteWidth(argument->element_type()));
+    known.push_back({static_cast<const char*>(argument->untyped_data()), is_one ? 0 : width});
+  }
+  for (const int64_t& constant : constants) {
+    known.push_back({reinterpret_cast<const char*>(&constant), 0});
+  }
+  std::vector<Step> steps;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const size_t end = std::min(names.size(), names.find(' '));
+    const HostFunction function = Found(names.substr(0, end));
+    if (function == nullptr) {
+      return ffi::Error::InvalidArgument("the kernel of expressions lacks a function");
+    }
+    names.remove_prefix(std::min(names.size(), end + 1));
+    const int64_t* const from = values.begin() + i * kMostOperands;
+    steps.push_back({function, {from[0], from[1], from[2]}, slots[i]});
+  }
+  const int64_t most = *std::max_element(slots.begin(), slots.end());
+  const Expression expression(steps, known, most + 1);
+  char* const to = static_cast<char*>(out->untyped_data());
+  const auto width = static_cast<int64_t>(ffi::ByteWidth(out->element_type()));
+  ForRanges(&pool, static_cast<int64_t>(out->element_count()), [&](int64_t begin, int64_t end) {
+    expression.Evaluate(begin, end, to, width);
+  });
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+DOVETAIL_KERNEL(dovetail_expression, dovetail::Evaluate,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Attr<std::string_view>("names")
+                    .Attr<xla::ffi::Span<const int64_t>>("values")
+                    .Attr<xla::ffi::Span<const int64_t>>("slots")
+                    .Attr<xla::ffi::Span<const int64_t>>("constants")
+                    .RemainingArgs()
+                    .Ret<xla::ffi::AnyBuffer>());
+#pragma GCC visibility pop

@@ -1,0 +1,226 @@
+"""Programs that are one expression of elementwise functions, computed by one kernel.
+
+Kernels of elementary functions divide what XLA would fuse: each loop before, between and after them
+is a module to compile, and passes over memory. The kernel takes a block of elements through all
+steps in the nearest cache. Its steps are loops, so arithmetic alone is left to XLA.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from dovetail.extend import Literal, LoweringTable
+from dovetail_cpu import kernels
+from dovetail_cpu.lowerings.elementary import FUSED, WORTH_A_CALL
+
+#: The dtypes of numbers, with that of their bits.
+_BITS: Final = {"float32": np.int32, "float64": np.int64}
+#: How long a step takes, relative to loading and storing a block.
+_ARITHMETIC: Final = {
+    **dict.fromkeys(("abs", "add", "ge", "gt", "le", "lt", "max", "min", "mul", "neg", "sub"), 1),
+    **dict.fromkeys(("eq", "ne", "select_n", "sign", "square"), 1),
+    **dict.fromkeys(("ceil", "floor", "reduce_precision"), 1),
+    **dict.fromkeys(("div", "sqrt"), 2),
+}
+_LOGIC: Final = frozenset({"and", "eq", "ne", "not", "or", "select_n", "xor"})
+#: Equations that call a jaxpr, by the parameter that it is.
+_CALLS: Final = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "jit": "jaxpr"}
+#: What the tables of host functions compute slowly, or not as kernels do.
+_FUNCTIONS: Final = frozenset(
+    key for key in kernels.ELEMENTARY if key[0] not in ("digamma", "erf", "erf_inv_fast")
+)
+#: As many steps of arithmetic take the time of the loops that a function needs around it.
+_EACH: Final = 3
+#: Powers that are made of products.
+_MOST: Final = 4
+
+
+class _Value(NamedTuple):
+    """An argument, constant or result of a step, by its number among these."""
+
+    kind: str
+    number: int
+
+
+class _Expression:
+    """The steps by which a program computes its result.
+
+    Raises:
+        KeyError: the kernel cannot compute it.
+    """
+
+    def __init__(self, jaxpr: Any, shape: tuple[int, ...]) -> None:
+        self.names: list[str] = []
+        self.operands: list[list[_Value | int]] = []
+        self.constants: list[int] = []
+        self.cost = self.unfused = 0
+        self._shape = shape
+        self._values: dict[Any, _Value] = {
+            var: _Value("argument", i) for i, var in enumerate(jaxpr.invars)
+        }
+        self._compute(jaxpr)
+
+    def _compute(self, jaxpr: Any) -> None:
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.name in _CALLS:
+                called = eqn.params[_CALLS[eqn.primitive.name]]
+                if called.consts:
+                    raise KeyError(eqn.primitive.name)
+                given = zip(called.jaxpr.invars, map(self._read, eqn.invars), strict=True)
+                self._values.update(given)
+                self._compute(called.jaxpr)
+                found = zip(eqn.outvars, map(self._read, called.jaxpr.outvars), strict=True)
+                self._values.update(found)
+            else:
+                (out,) = eqn.outvars
+                self._values[out] = self._of(eqn, out)
+
+    def _of(self, eqn: Any, out: Any) -> _Value:
+        name, params, first = eqn.primitive.name, eqn.params, eqn.invars[0]
+        if name == "broadcast_in_dim" and first.aval.shape == ():
+            return self._read(first)
+        if out.aval.shape != self._shape:
+            raise KeyError(name)
+        operands: list[_Value | int] = [self._read(x) for x in eqn.invars]
+        if all(x.aval.shape != self._shape for x in eqn.invars):
+            raise KeyError(name)
+        dtype = eqn.invars[-1].aval.dtype.name
+        if name == "integer_pow" and 2 <= params["y"] <= _MOST:
+            square = self._step("mul", dtype, [operands[0]] * 2)
+            if params["y"] == _MOST:
+                return self._step("mul", dtype, [square, square])
+            return square if params["y"] == 2 else self._step("mul", dtype, [square, operands[0]])
+        if name == "reduce_precision" and params["exponent_bits"] == 8:
+            # Its number is negative, by which the kernel tells it from values.
+            operands.append(-int(params["mantissa_bits"]))
+        elif any(value is not None for value in params.values()):
+            raise KeyError(name)
+        if name == "div" and isinstance(eqn.invars[1], Literal):
+            inverse = 1 / float(eqn.invars[1].val or math.nan)
+            if abs(math.frexp(inverse)[0]) == 0.5:
+                name, operands[1] = "mul", self._constant(inverse, eqn.invars[1].aval)
+        return self._step(name, dtype, operands)
+
+    def _step(self, name: str, dtype: str, operands: list[_Value | int]) -> _Value:
+        if dtype == "bool" and name in _LOGIC:
+            self.cost += 1
+        elif dtype in _BITS and name in _ARITHMETIC:
+            if name == "reduce_precision" and dtype != "float32":
+                raise KeyError(name)
+            self.cost += _ARITHMETIC[name]
+        elif (name, dtype) in _FUNCTIONS and dtype in _BITS:
+            self.unfused += name not in FUSED
+        else:
+            raise KeyError(name)
+        self.names.append(f"{name}/{dtype}")
+        self.operands.append(operands)
+        return _Value("step", len(self.names) - 1)
+
+    def _read(self, x: Any) -> _Value:
+        return self._constant(x.val, x.aval) if isinstance(x, Literal) else self._values[x]
+
+    def _constant(self, value: Any, aval: Any) -> _Value:
+        bits = np.asarray(value, aval.dtype).view(_BITS[aval.dtype.name])
+        self.constants.append(int(bits))
+        return _Value("constant", len(self.constants) - 1)
+
+    @property
+    def suits(self) -> bool:
+        """Whether XLA would take longer: for several loops and passes over memory."""
+        return bool(self.unfused and len(self.names) > 1 and self.cost <= _EACH * self.unfused)
+
+    def attributes(self, arguments: int) -> Mapping[str, Any]:
+        """What the kernel is told."""
+        starts = {"argument": 0, "constant": arguments, "step": arguments + len(self.constants)}
+        last_uses = {
+            value: step
+            for step, operands in enumerate(self.operands)
+            for value in operands
+            if isinstance(value, _Value)
+        }
+        slots: list[int] = []
+        free: list[int] = []
+        most = 0
+        numbers: list[int] = []
+        for step, operands in enumerate(self.operands):
+            if not free:
+                free.append(most)
+                most += 1
+            slots.append(free.pop())
+            done = {v for v in operands if isinstance(v, _Value) and last_uses[v] == step}
+            free.extend(slots[v.number] for v in done if v.kind == "step")
+            if _Value("step", step) not in last_uses:
+                free.append(slots[-1])
+            given = [starts[v.kind] + v.number if isinstance(v, _Value) else v for v in operands]
+            numbers += given + [0] * (3 - len(given))
+        return {
+            "names": " ".join(self.names),
+            "values": tuple(numbers),
+            "slots": tuple(slots),
+            "constants": tuple(self.constants),
+        }
+
+
+def _whole(context: Any, values: tuple[Any, ...], called: Any) -> Any:
+    """The result of the program whose last equation is the current one, if it suits the kernel."""
+    equation, program = context.equation, context.program
+    if program is None or not program.eqns or program.eqns[-1] is not equation:
+        return NotImplemented
+    (out,) = context.avals_out
+    if (
+        list(program.outvars) != list(equation.outvars)
+        or program.constvars
+        or out.symbolic
+        or out.dtype.name not in _BITS
+        or out.size < WORTH_A_CALL
+        or context.divides
+        or not kernels.usable(context)
+        or any(var.aval.size not in (1, out.size) for var in program.invars)
+    ):
+        return NotImplemented
+    arguments = _arguments(values[0])
+    if len(arguments) != len(program.invars) or _is_of(called, arguments):
+        return NotImplemented
+    try:
+        expression = _Expression(program, out.shape)
+    except KeyError:
+        return NotImplemented
+    if not expression.suits:
+        return NotImplemented
+    attributes = expression.attributes(len(arguments))
+    return kernels.call(context, kernels.EXPRESSION, arguments, [out], 0, **attributes)[0]
+
+
+def _arguments(value: Any) -> list[Any]:
+    """The arguments of the function in which a value is computed."""
+    owner = value.owner
+    block = owner if hasattr(owner, "arguments") else owner.parent.regions[0].blocks[0]
+    return list(block.arguments)
+
+
+def _is_of(called: Any, arguments: list[Any]) -> bool:
+    """Whether what a rule made is a kernel's result for the arguments, of which none is better."""
+    (value,) = called if isinstance(called, (list, tuple)) else (called,)
+    owner: Any = getattr(value, "owner", None)
+    return getattr(owner, "name", "") == "stablehlo.custom_call" and all(
+        operand in arguments for operand in owner.operands
+    )
+
+
+def first(rules: LoweringTable) -> LoweringTable:
+    """The rules, before each of which it is looked whether an expression ends."""
+    names = {*_ARITHMETIC, "integer_pow", *(name for name, _ in _FUNCTIONS)}
+    return LoweringTable([{**rules, **{name: _or_rule(rules.get(name)) for name in names}}])
+
+
+def _or_rule(rule: Any) -> Any:
+    def lower(context: Any, *values: Any, **params: Any) -> Any:
+        called = NotImplemented if rule is None else rule(context, *values, **params)
+        whole = _whole(context, values, called)
+        return called if whole is NotImplemented else whole
+
+    return lower
