@@ -279,6 +279,7 @@ struct OpFold {
   static constexpr Part kFirst = Part(Op::kIdentity);
 
   static Part Add(Part part, In x) { return Op::Of(part, static_cast<Part>(x)); }
+  static int64_t AddVectors(Part*, const In*, int64_t, int64_t) { return 0; }
   static Whole Join(Whole a, Whole b) { return Op::Of(a, b); }
 };
 

@@ -5,6 +5,7 @@
 
 #include "kernel.h"
 #include "parallel.h"
+#include "streams.h"
 #include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -14,7 +15,7 @@ namespace {
 namespace ffi = xla::ffi;
 
 // Rows that are added up before they are added to the sums, and elements of them for which the sums
-// stay in the nearest cache.
+// stay in the nearest cache. Rows of as many parts of the matrix, where these are read side by side.
 constexpr int kRows = kVectorBytes == 64 ? 8 : 4;
 constexpr int64_t kColumns = 4096;
 
@@ -22,17 +23,18 @@ template <typename T>
 void Columns(const T* x, const T* matrix, int64_t rows, int64_t stride, int64_t columns,
              T* __restrict sums) {
   std::fill(sums, sums + columns, T(0));
-  int64_t i = 0;
-  for (; i + kRows <= rows; i += kRows) {
+  const int64_t steps = rows / kRows, apart = kStreams > 1 ? steps : 1;
+  for (int64_t step = 0; step < steps; ++step) {
+    const int64_t i = kStreams > 1 ? step : step * kRows;
     const T* __restrict from = matrix + i * stride;
     for (int64_t j = 0; j < columns; ++j) {
       T sum = x[i] * from[j];
 #pragma GCC unroll 8
-      for (int r = 1; r < kRows; ++r) sum += x[i + r] * from[r * stride + j];
+      for (int r = 1; r < kRows; ++r) sum += x[i + r * apart] * from[r * apart * stride + j];
       sums[j] += sum;
     }
   }
-  for (; i < rows; ++i) {
+  for (int64_t i = steps * kRows; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) sums[j] += x[i] * matrix[i * stride + j];
   }
 }
