@@ -333,8 +333,7 @@ struct ExtremeFold {
   // Several steps of whole vectors; returns how many columns these were.
   static int64_t AddVectors(Part* parts, const In* from, int64_t stride, int64_t count) {
     int64_t i = 0;
-#if defined(DOVETAIL_AVX2)
-    if constexpr (O::kIsFloat) {
+    if constexpr (O::kIsFloat && kVectorBytes == 32) {  // Else compilers do it well.
       using V = VectorOf<In>;
       constexpr int64_t kLanes = kVectorBytes / sizeof(In);
       const V nan = std::numeric_limits<In>::quiet_NaN() - V{};
@@ -350,7 +349,6 @@ struct ExtremeFold {
         std::memcpy(parts + i, &part, sizeof(part));
       }
     }
-#endif
     return i;
   }
   static Whole Join(Whole a, Whole b) { return O::BeyondOrNan(a, b); }

@@ -14,8 +14,8 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Rows that are added up before they are added to the sums, and elements of them for which the sums
-// stay in the nearest cache. Rows of as many parts of the matrix, where these are read side by side.
+// Rows that are added up before they are added to the sums, one of each of so many parts where
+// these are read side by side, and elements of them for which the sums stay in the nearest cache.
 constexpr int kRows = kVectorBytes == 64 ? 8 : 4;
 constexpr int64_t kColumns = 4096;
 
