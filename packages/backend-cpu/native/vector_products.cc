@@ -23,9 +23,10 @@ template <typename T>
 void Columns(const T* x, const T* matrix, int64_t rows, int64_t stride, int64_t columns,
              T* __restrict sums) {
   std::fill(sums, sums + columns, T(0));
-  const int64_t steps = rows / kRows, apart = kStreams > 1 ? steps : 1;
-  for (int64_t step = 0; step < steps; ++step) {
-    const int64_t i = kStreams > 1 ? step : step * kRows;
+  constexpr bool kOfParts = kStreams > 1;
+  const int64_t apart = kOfParts ? rows / kRows : 1;
+  int64_t i = 0;
+  for (; kOfParts ? i < apart : i + kRows <= rows; i += kOfParts ? 1 : kRows) {
     const T* __restrict from = matrix + i * stride;
     for (int64_t j = 0; j < columns; ++j) {
       T sum = x[i] * from[j];
@@ -34,7 +35,8 @@ void Columns(const T* x, const T* matrix, int64_t rows, int64_t stride, int64_t 
       sums[j] += sum;
     }
   }
-  for (int64_t i = steps * kRows; i < rows; ++i) {
+  if (kOfParts) i *= kRows;
+  for (; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) sums[j] += x[i] * matrix[i * stride + j];
   }
 }
