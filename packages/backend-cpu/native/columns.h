@@ -25,7 +25,8 @@ constexpr int kAtOnce = 4;
 constexpr int64_t kPerChunk = 1 << 16, kChunks = 16;
 
 // A Fold has the types In of elements, Part of what few come to, and Whole of what many come to;
-// kFirst, which no elements come to; Add(part, in); and Join(whole, part), also of two wholes.
+// kFirst, which no elements come to; Add(part, in); AddVectors, which may add kAtOnce steps of some
+// columns by itself, and returns how many; and Join(whole, part), also of two wholes.
 template <typename Fold>
 void AddSteps(const typename Fold::In* from, int64_t steps, int64_t stride, int64_t count,
               typename Fold::Whole* to) {
@@ -34,7 +35,7 @@ void AddSteps(const typename Fold::In* from, int64_t steps, int64_t stride, int6
     const int64_t end = std::min(steps, step + kSteps);
     std::fill_n(parts, count, Fold::kFirst);
     for (; step + kAtOnce <= end; step += kAtOnce, from += kAtOnce * stride) {
-      for (int64_t i = 0; i < count; ++i) {
+      for (int64_t i = Fold::AddVectors(parts, from, stride, count); i < count; ++i) {
         typename Fold::Part part = parts[i];
         for (int j = 0; j < kAtOnce; ++j) part = Fold::Add(part, from[j * stride + i]);
         parts[i] = part;

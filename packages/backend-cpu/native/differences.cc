@@ -39,6 +39,7 @@ struct Power {
 template <typename F, typename T>
 struct Shifted {
   using Type = T;
+  static constexpr int kSideBySide = kStreams;
   const T *x, *shifts;
   int64_t size, position;
   T shift;
@@ -57,6 +58,7 @@ struct Shifted {
 template <typename F, typename T>
 struct Differences {
   using Type = T;
+  static constexpr int kSideBySide = kStreamsOfTwo;
   const T *x, *y;
 
   Differences operator+(int64_t offset) const { return {x + offset, y + offset}; }

@@ -71,6 +71,26 @@ constexpr double kWideBentExponential[] = {
 constexpr float kInverseCubeRoot[] = {0.33468697f, 0.22319104f};
 constexpr float kRootStart = 1.4199065e9f;
 
+// A polynomial of five coefficients and more. Its even and its odd part are side by side, so that
+// fewer operations wait for each other; with AVX-512 that is not measured.
+template <typename Vector, typename Number, int kCount>
+DOVETAIL_INLINE Vector LongPolynomial(Vector x, const Number (&coefficients)[kCount]) {
+#if defined(DOVETAIL_AVX512)
+  return Polynomial(x, coefficients);
+#else
+  constexpr int kLast = kCount - 1;
+  const Vector square = x * x;
+  Vector parts[2];
+#pragma GCC unroll 2
+  for (int i = kLast; i > kLast - 2; --i) {
+    parts[i % 2] = square * coefficients[i] + coefficients[i - 2];
+  }
+#pragma GCC unroll 16
+  for (int i = kLast - 4; i >= 0; --i) parts[i % 2] = parts[i % 2] * square + coefficients[i];
+  return parts[1] * x + parts[0];
+#endif
+}
+
 struct HyperbolicSine {
   // Of n log(2) + r: sinh(n log(2)) cosh(r) + cosh(n log(2)) sinh(r).
   static DOVETAIL_INLINE Singles Of(Singles x) {
@@ -380,7 +400,7 @@ template <bool kExact = false>
 DOVETAIL_INLINE Growth<Double, Bits64> GrowthOf(Double x) {
   const Double shifted = x * kLog2OfE + kShifter, count = shifted - kShifter;
   const Double start = x - count * kWideLog2High, rest = start - count * kWideLog2Low;
-  Double bend = rest * rest * Polynomial(rest, kWideBentExponential);
+  Double bend = rest * rest * LongPolynomial(rest, kWideBentExponential);
   if (kExact) bend += (start - rest) - count * kWideLog2Low;
   return {rest, bend, count, As<Bits64>(shifted)};
 }

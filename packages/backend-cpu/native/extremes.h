@@ -18,6 +18,7 @@
 #include "parallel.h"
 #include "streams.h"
 #include "vector_width.h"
+#include "vectors.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -48,6 +49,29 @@ struct Number<Bool> {
   static constexpr uint8_t kGreatest = 1, kLeast = 0;
 };
 
+template <typename T>
+struct VectorType {
+  // No wider than the processor's: GCC compares the lanes of wider ones one by one.
+  typedef T Type __attribute__((vector_size(kVectorBytes)));
+};
+
+template <typename T>
+using VectorOf = typename VectorType<T>::Type;
+
+// Where one of two is NaN.
+template <typename V>
+inline auto Unordered(V a, V b) {
+  using Mask = decltype(a != b);
+#if defined(DOVETAIL_AVX2)
+  if constexpr (std::is_same_v<V, VectorOf<float>>) {
+    return (Mask)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
+  } else if constexpr (std::is_same_v<V, VectorOf<double>>) {
+    return (Mask)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q);
+  }
+#endif
+  return Mask((a != a) | (b != b));
+}
+
 // An order of numbers: those that are looked for are last, and NaN is beyond all.
 template <typename Element, bool kLargest>
 struct Order {
@@ -58,9 +82,18 @@ struct Order {
   static constexpr T kLast = kLargest ? Number<Element>::kGreatest : Number<Element>::kLeast;
 
   static bool IsBeyond(T a, T b) { return kLargest ? a > b : a < b; }
-  // What is beyond, of numbers and of vectors; where the second is NaN it may be either.
+  // What is beyond, of numbers and of vectors; the first where both are equal or one is NaN.
   template <typename V>
   static V Of(V a, V b) {
+#if defined(DOVETAIL_AVX2)  // Compilers compare and choose instead.
+    if constexpr (std::is_same_v<V, VectorOf<float>>) {
+      return kLargest ? (V)_mm256_max_ps((__m256)b, (__m256)a)
+                      : (V)_mm256_min_ps((__m256)b, (__m256)a);
+    } else if constexpr (std::is_same_v<V, VectorOf<double>>) {
+      return kLargest ? (V)_mm256_max_pd((__m256d)b, (__m256d)a)
+                      : (V)_mm256_min_pd((__m256d)b, (__m256d)a);
+    }
+#endif
     return kLargest ? (b > a ? b : a) : (b < a ? b : a);
   }
   // Whether the second takes the place of the first, which is the best so far: the first NaN does.
@@ -97,9 +130,9 @@ template <typename O, int kCount>
 void BlockExtremes(const typename O::T* from, int64_t apart, int64_t size,
                    typename O::T (&results)[kCount], bool (&has_nan)[kCount]) {
   using T = typename O::T;
-  // No wider than the processor's: GCC compares the lanes of wider ones one by one.
-  typedef T V __attribute__((vector_size(kVectorBytes)));
-  constexpr int kLanes = kVectorBytes / sizeof(T), kVectors = kVectorBytes == 64 ? 4 : 8;
+  using V = VectorOf<T>;
+  constexpr int kLanes = kVectorBytes / sizeof(T);
+  constexpr int kVectors = kVectorBytes == 64 ? 4 : 8 / kCount;
   using Mask = decltype(V{} != V{});
   V best[kCount][kVectors];
   Mask unordered[kCount];
@@ -114,10 +147,12 @@ void BlockExtremes(const typename O::T* from, int64_t apart, int64_t size,
 #pragma GCC unroll 4
     for (int k = 0; k < kCount; ++k) {
 #pragma GCC unroll 8
-      for (int j = 0; j < kVectors; ++j) {
-        const V v = Load<V>(from + k * apart + done + j * kLanes);
+      for (int j = 0; j < kVectors; j += 2) {
+        const T* const two = from + k * apart + done + j * kLanes;
+        const V v = Load<V>(two), next = Load<V>(two + kLanes);
         best[k][j] = O::Of(best[k][j], v);
-        if constexpr (O::kIsFloat) unordered[k] |= v != v;
+        best[k][j + 1] = O::Of(best[k][j + 1], next);
+        if constexpr (O::kIsFloat) unordered[k] |= Unordered(v, next);
       }
     }
   }
@@ -182,9 +217,9 @@ void PartExtremes(const typename O::T* from, int64_t apart, int64_t begin, int64
   }
 }
 
-// Of floats alone: a search for others is often short.
+// Of booleans one: the first often decide.
 template <typename O>
-constexpr int kStreamsOf = O::kIsFloat ? kStreams : 1;
+constexpr int kStreamsOf = O::kIsBool ? 1 : kStreams;
 
 // What the parts of a row come to, of which the first is before the second.
 template <typename O>
@@ -197,6 +232,11 @@ Found<typename O::T> RowExtreme(const typename O::T* from, int64_t begin, int64_
   constexpr int kCount = kStreamsOf<O>;
   Found<typename O::T> whole[1];
   if constexpr (kCount > 1) {
+    if constexpr (!O::kIsFloat) {  // The first may have what nothing surpasses.
+      const int64_t block = std::min<int64_t>(end, begin + kBlockBytes / sizeof(typename O::T));
+      PartExtremes<O, 1>(from, 0, begin, block, true, whole);
+      if (block == end || whole[0].best == O::kLast) return whole[0];
+    }
     const int64_t apart = (end - begin) / kCount;
     if (apart * int64_t{sizeof(typename O::T)} >= kBlockBytes) {
       Found<typename O::T> founds[kCount];
@@ -290,6 +330,27 @@ struct ExtremeFold {
   static constexpr Part kFirst = O::kFirst;
 
   static Part Add(Part part, In x) { return O::BeyondOrNan(part, x); }
+  // Several steps of whole vectors; returns how many columns these were.
+  static int64_t AddVectors(Part* parts, const In* from, int64_t stride, int64_t count) {
+    int64_t i = 0;
+    if constexpr (O::kIsFloat && kVectorBytes == 32) {  // Else compilers do it well.
+      using V = VectorOf<In>;
+      constexpr int64_t kLanes = kVectorBytes / sizeof(In);
+      const V nan = std::numeric_limits<In>::quiet_NaN() - V{};
+      for (; i + kLanes <= count; i += kLanes) {
+        V x[kAtOnce], part = Load<V>(parts + i);
+#pragma GCC unroll 4
+        for (int j = 0; j < kAtOnce; ++j) {
+          x[j] = Load<V>(from + j * stride + i);
+          part = O::Of(part, x[j]);
+        }
+        const auto unordered = Unordered(x[0], x[1]) | Unordered(x[2], x[3]);
+        part = unordered != 0 ? nan : part;
+        std::memcpy(parts + i, &part, sizeof(part));
+      }
+    }
+    return i;
+  }
   static Whole Join(Whole a, Whole b) { return O::BeyondOrNan(a, b); }
 };
 

@@ -136,6 +136,7 @@ ffi::Error Fold(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const 
 template <typename T, bool kCounted>
 struct NotNan {
   using Type = T;
+  static constexpr int kSideBySide = kStreams;
   const T* x;
 
   NotNan operator+(int64_t offset) const { return {x + offset}; }
@@ -182,6 +183,7 @@ ffi::Error SumNotNan(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, c
 template <typename T>
 struct NotZero {
   using Type = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  static constexpr int kSideBySide = kStreams;
   const T* x;
 
   NotZero operator+(int64_t offset) const { return {x + offset}; }

@@ -58,10 +58,16 @@ struct Times {
   }
 };
 
+// Terms that are added up have a constant kSideBySide: how many rows, or parts of one, are.
+//
+// Of two arrays half as many parts are.
+constexpr int kStreamsOfTwo = (kStreams + 1) / 2;
+
 // The numbers of an array.
 template <typename T>
 struct Numbers {
   using Type = T;
+  static constexpr int kSideBySide = kStreams;
   const T* x;
 
   Numbers operator+(int64_t offset) const { return {x + offset}; }
@@ -75,6 +81,7 @@ struct Numbers {
 // Floats of 16 bits, the upper halves of float32.
 struct BFloat16s {
   using Type = float;
+  static constexpr int kSideBySide = 1;
   const uint16_t* x;
 
   BFloat16s operator+(int64_t offset) const { return {x + offset}; }
@@ -84,6 +91,7 @@ struct BFloat16s {
 template <typename T>
 struct Products {
   using Type = T;
+  static constexpr int kSideBySide = kStreamsOfTwo;
   const T *x, *y;
 
   Products operator+(int64_t offset) const { return {x + offset, y + offset}; }
@@ -204,10 +212,6 @@ inline void FoldBlocks(Terms terms, int64_t first, int64_t apart, int64_t length
   for (int k = 0; k < kCount; ++k) results[k * step] = found[k];
 }
 
-// Rows that are folded side by side.
-template <typename Terms>
-constexpr int kRowsAtOnce = std::is_same_v<Terms, BFloat16s> ? 1 : kStreams;
-
 // Elements that the nearer caches hold, of which one part is fetched as fast as several.
 template <typename T>
 constexpr int64_t kNear = (1 << 18) / sizeof(T);
@@ -235,7 +239,7 @@ typename Terms::Type FoldRow(xla::ffi::ThreadPool* pool, Terms terms, int64_t si
     if (size < kNear<T>) {
       InStreams<1>(first, last - 1, some);
     } else {
-      InStreams<kRowsAtOnce<Terms>>(first, last - 1, some);
+      InStreams<Terms::kSideBySide>(first, last - 1, some);
     }
     some(std::integral_constant<int, 1>(), last - 1, 0);
   });
@@ -248,7 +252,7 @@ void FoldRows(xla::ffi::ThreadPool& pool, Terms terms, typename Terms::Type* to,
   using T = typename Terms::Type;
   using Whole = WholeOf<T>;
   constexpr int64_t kSize = kSummed<T>;
-  constexpr int kMost = kRowsAtOnce<Terms>;
+  constexpr int kMost = Terms::kSideBySide;
   if (rows == 1 || (rows < std::max<int64_t>(ThreadsOf(pool), kMost) && size >= 2 * kPerThread)) {
     for (int64_t row = 0; row < rows; ++row) to[row] = FoldRow<Op>(&pool, terms + row * size, size);
     return;
@@ -279,6 +283,7 @@ struct OpFold {
   static constexpr Part kFirst = Part(Op::kIdentity);
 
   static Part Add(Part part, In x) { return Op::Of(part, static_cast<Part>(x)); }
+  static int64_t AddVectors(Part*, const In*, int64_t, int64_t) { return 0; }
   static Whole Join(Whole a, Whole b) { return Op::Of(a, b); }
 };
 

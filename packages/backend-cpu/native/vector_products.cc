@@ -5,6 +5,7 @@
 
 #include "kernel.h"
 #include "parallel.h"
+#include "streams.h"
 #include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -13,8 +14,8 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Rows that are added up before they are added to the sums, and elements of them for which the sums
-// stay in the nearest cache.
+// Rows that are added up before they are added to the sums, one of each of so many parts where
+// these are read side by side, and elements of them for which the sums stay in the nearest cache.
 constexpr int kRows = kVectorBytes == 64 ? 8 : 4;
 constexpr int64_t kColumns = 4096;
 
@@ -22,16 +23,19 @@ template <typename T>
 void Columns(const T* x, const T* matrix, int64_t rows, int64_t stride, int64_t columns,
              T* __restrict sums) {
   std::fill(sums, sums + columns, T(0));
+  constexpr bool kOfParts = kStreams > 1;
+  const int64_t apart = kOfParts ? rows / kRows : 1;
   int64_t i = 0;
-  for (; i + kRows <= rows; i += kRows) {
+  for (; kOfParts ? i < apart : i + kRows <= rows; i += kOfParts ? 1 : kRows) {
     const T* __restrict from = matrix + i * stride;
     for (int64_t j = 0; j < columns; ++j) {
       T sum = x[i] * from[j];
 #pragma GCC unroll 8
-      for (int r = 1; r < kRows; ++r) sum += x[i + r] * from[r * stride + j];
+      for (int r = 1; r < kRows; ++r) sum += x[i + r * apart] * from[r * apart * stride + j];
       sums[j] += sum;
     }
   }
+  if (kOfParts) i *= kRows;
   for (; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) sums[j] += x[i] * matrix[i * stride + j];
   }

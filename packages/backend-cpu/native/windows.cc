@@ -4,10 +4,6 @@
 // rows that a row of windows sees are combined to one, in pieces that stay in the nearest cache,
 // and then the places of the window along it.
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -51,11 +47,6 @@ struct Windows {
 static_assert(sizeof(Windows) == 20 * sizeof(int64_t), "it is copied from an array");
 
 template <typename T>
-struct VectorOf {
-  typedef T Type __attribute__((vector_size(kVectorBytes)));
-};
-
-template <typename T>
 constexpr int64_t kLanesOf = kVectorBytes / sizeof(T);
 
 // Of numbers and of vectors; where either is NaN the extreme is.
@@ -64,22 +55,9 @@ struct Extreme {
   static constexpr T kNone = Order<T, kLargest>::kFirst;
   template <typename V>
   static V Of(V a, V b) {
-    const V beyond = Beyond(a, b);
+    const V beyond = Order<T, kLargest>::Of(a, b);
     if constexpr (std::is_integral_v<T>) return beyond;
     return b != b ? b : beyond;
-  }
-
- private:
-  // The first one where the second is NaN or both are equal.
-  template <typename V>
-  static V Beyond(V a, V b) {
-#if defined(__AVX2__) && !defined(__AVX512F__)  // Compilers compare and choose instead.
-    if constexpr (std::is_same_v<V, VectorOf<float>::Type>) {
-      return kLargest ? (V)_mm256_max_ps((__m256)b, (__m256)a)
-                      : (V)_mm256_min_ps((__m256)b, (__m256)a);
-    }
-#endif
-    return Order<T, kLargest>::Of(a, b);
   }
 };
 
@@ -106,7 +84,7 @@ V Load(const T* from) {
 // to[i] = what parts[0][i], parts[1][i], ... come to.
 template <typename T, typename Op, int kParts>
 void Join(const T* const* parts, int64_t count, T* to) {
-  using V = typename VectorOf<T>::Type;
+  using V = VectorOf<T>;
   const T* from[kParts];
   std::copy_n(parts, kParts, from);
   const auto all = [&](auto zero, int64_t i) {
@@ -139,7 +117,7 @@ void JoinAny(const T** parts, int64_t number, int64_t count, T* to) {
 // Of parts that lie one below another, `kDown` each, each column is joined first, as elsewhere.
 template <typename T, typename Op, int kParts, int kDown = kParts>
 void JoinInSteps(const T* const* parts, int64_t step, int64_t inner, int64_t count, T* to) {
-  using V = typename VectorOf<T>::Type;
+  using V = VectorOf<T>;
   const T* from[kParts];
   std::copy_n(parts, kParts, from);
   for (; count > 0; --count, to += inner) {
@@ -188,7 +166,7 @@ V InOrder(V v, std::integer_sequence<int, kLane...>) {
 // Windows of `kRows` rows and three neighbours that are single elements, two apart.
 template <typename T, typename Op, int kRows>
 void JoinSecond(const T* const* rows, int64_t count, T* to) {
-  using V = typename VectorOf<T>::Type;
+  using V = VectorOf<T>;
   constexpr std::make_integer_sequence<int, kLanesOf<T>> kAll;
   const T* from[kRows];
   std::copy_n(rows, kRows, from);
@@ -429,7 +407,7 @@ class Selection {
   }
 
   void Window(const int64_t* places, int64_t found, const T* given) const {
-    using V = typename VectorOf<T>::Type;
+    using V = VectorOf<T>;
     int64_t lane = 0;
     for (; lane + kLanesOf<T> <= windows_.inner; lane += kLanesOf<T>) {
       const V gift = given_step_ == 0 ? *given - V{} : Load<V>(given + lane);

@@ -70,6 +70,19 @@ def test_positions_are_those_of_nan(dtype: str, shape: tuple[int, ...]) -> None:
                 np.testing.assert_array_equal(result, getattr(np, function)(host, axis=axis))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("steps", [13, 135])
+def test_nan_in_any_step_of_columns(dtype: str, steps: int) -> None:
+    """Of every second column, each in another step."""
+    x = np.random.default_rng(0).standard_normal((steps, 603)).astype(dtype)
+    columns = np.arange(0, 603, 2)
+    x[columns // 2 % steps, columns] = np.nan
+    with dt.enable_x64(True):
+        for function in ("max", "min"):
+            found = dt.jit(lambda x, name=function: getattr(jnp, name)(x, axis=0))(x)
+            np.testing.assert_array_equal(found, getattr(np, function)(x, axis=0))
+
+
 def test_other_extremes() -> None:
     x = np.random.default_rng(1).standard_normal(20000).astype(np.float32)
     x[17] = np.nan

@@ -105,6 +105,22 @@ def test_extremes_at_every_place(name: str, size: int) -> None:
         np.testing.assert_array_equal(dt.jit(lambda x: (x > 0).sum(1))(rows), 1)
 
 
+@pytest.mark.parametrize("name", REDUCED)
+def test_first_extreme_of_a_long_row(name: str) -> None:
+    """Of two that are equal, with nothing beyond them or with something that none surpasses; parts
+    of the row may be read side by side."""
+    size, dtype = 70_003, dtype_of(name)
+    most = 1 if name == "bool" else np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    with dt.enable_x64(True):
+        program = dt.jit(lambda x: (jnp.argmax(x), jnp.max(x)))
+        for value in (1, most):
+            for place in (0, 1023, 1024, 17_499, 17_500, 17_501, 40_000, size - 4, size - 1):
+                x = np.zeros(size, dtype)
+                x[[place, (place + size) // 2, size - 1]] = value
+                position, found = program(x)
+                assert (int(position), found) == (place, dtype.type(value))
+
+
 @pytest.mark.parametrize("name", SUMMED)
 def test_sums_and_products(name: str) -> None:
     def program(x: dt.Array, y: dt.Array) -> list[dt.Array]:
