@@ -14,14 +14,12 @@ TABLE: Final = LoweringTable()
 #: The least products of numbers in one product of matrices, and in each of several.
 MANY: Final = 1 << 12
 MANY_IN_EACH: Final = 1 << 14
-#: From so many products of float32, times 4, on XLA's are as fast; later where the left matrix is
-#: transposed.
+#: From so many products of float32, times 4, on XLA's are as fast with AVX-512; later where the
+#: left matrix is transposed.
 TOO_MANY: Final = 1 << 27
 TOO_MANY_TRANSPOSED: Final = 1 << 30
 #: The same of each of several: XLA has a library compute attention, products and softmax at once.
 TOO_MANY_IN_EACH: Final = 1 << 23
-#: The same of each of several with AVX2 only, where one alone is never too large.
-TOO_MANY_IN_EACH_SHORT: Final = 1 << 22
 #: The least rows, and numbers that are summed over where there are more than few columns.
 LEAST_ROWS: Final = 8
 LEAST_SUMMED: Final = 32
@@ -43,14 +41,14 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     dtype = avals[0].dtype
     if (
         not _suits(dtype.name, out.dtype.name)
-        or not _is_plain(precision)
+        or not is_plain(precision)
         or any(aval.dtype != dtype or aval.symbolic for aval in avals)
         or out.size == 0
         or context.divides
         or not kernels.usable(context)
     ):
         return NotImplemented
-    (x, along_x), (y, along_y) = map(_as_it_lies, operands, avals)
+    (x, along_x), (y, along_y) = map(as_it_lies, operands)
     (over, over_y), (batch, batch_y) = dimension_numbers
     sizes = avals[0].shape
     each: list[_Dimension] = [
@@ -59,12 +57,12 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     summed: list[_Dimension] = [
         (sizes[d], along_x[d], along_y[e]) for d, e in zip(over, over_y, strict=True)
     ]
-    summed = _merged(sorted(summed, key=lambda one: -one[1]))
-    rows = _merged(_others(sizes, along_x, (*over, *batch)))
-    columns = _merged(_others(avals[1].shape, along_y, (*over_y, *batch_y)))
+    summed = merged(sorted(summed, key=lambda one: -one[1]))
+    rows = merged(_others(sizes, along_x, (*over, *batch)))
+    columns = merged(_others(avals[1].shape, along_y, (*over_y, *batch_y)))
     if len(summed) != 1 or len(columns) != 1 or not rows:
         return NotImplemented
-    each = _merged([*each, *[(size, step, 0) for size, step in rows[:-1]]])
+    each = merged([*each, *[(size, step, 0) for size, step in rows[:-1]]])
     (m, x_row), (n, y_column), (k, x_step, y_step) = rows[-1], columns[0], summed[0]
     if 1 not in (x_row, x_step) or 1 not in (y_column, y_step):
         return NotImplemented
@@ -84,10 +82,16 @@ def _suits(dtype: str, out: str) -> bool:
     return dtype == out or (dtype in NARROW_FLOATS and out == "float32")
 
 
-def _is_plain(precision: Any) -> bool:
+def fills_vectors(count: int, itemsize: int) -> bool:
+    """Whether few lanes of vectors with so many numbers are of no use."""
+    lanes = _VECTOR // itemsize
+    return count >= _USED * lanes * -(-count // lanes)
+
+
+def is_plain(precision: Any) -> bool:
     """Whether no algorithm is asked for: the others are one on the CPU."""
     if isinstance(precision, tuple):
-        return all(map(_is_plain, precision))
+        return all(map(is_plain, precision))
     return precision is None or type(precision).__name__ == "Precision"
 
 
@@ -96,19 +100,19 @@ def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -
     lanes = _VECTOR // itemsize
     most = TOO_MANY_IN_EACH if several else TOO_MANY_TRANSPOSED if turned else TOO_MANY
     if not kernel_library.has_long_vectors():
-        most = TOO_MANY_IN_EACH_SHORT if several else m * n * k * itemsize**2
+        most = m * n * k * itemsize**2
     return (
         (MANY_IN_EACH if several else MANY) <= m * n * k < most * 4 // itemsize**2
         and m >= LEAST_ROWS
-        and n >= _USED * lanes * -(-n // lanes)
+        and fills_vectors(n, itemsize)
         and (k >= LEAST_SUMMED or n <= 2 * lanes)
         and 4 * m * n >= k
     )
 
 
-def _as_it_lies(value: Any, aval: Any) -> tuple[Any, Sequence[int]]:
+def as_it_lies(value: Any) -> tuple[Any, Sequence[int]]:
     """An array that has the elements of another in memory, and how far neighbours are apart."""
-    order: Sequence[int] = range(aval.ndim)
+    order: Sequence[int] = range(value.type.rank)
     while getattr(value.owner, "name", "") == "stablehlo.transpose":
         permutation = list(value.owner.attributes["permutation"])
         order = [permutation[d] for d in order]
@@ -121,7 +125,7 @@ def _others(sizes: Sequence[int], along: Sequence[int], but: Sequence[int]) -> l
     return [(size, along[d]) for d, size in enumerate(sizes) if d not in but]
 
 
-def _merged(dimensions: Iterable[_Dimension]) -> list[_Dimension]:
+def merged(dimensions: Iterable[_Dimension]) -> list[_Dimension]:
     """Fewer dimensions, by taking for one what lies as one."""
     merged: list[_Dimension] = []
     for size, *steps in dimensions:
