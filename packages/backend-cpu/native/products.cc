@@ -36,7 +36,7 @@ template <typename T>
 constexpr int64_t kColumnsOfBlock = 8192 / int64_t{sizeof(T)};
 // The least rows, columns, and products of numbers.
 constexpr int64_t kLeastRowsInBlocks = 24;
-constexpr int64_t kLeastColumnsInBlocks = 48;
+constexpr int64_t kLeastColumnsInBlocks = 112;
 constexpr int64_t kLeastInBlocks = 1 << 22;
 
 template <typename T>
