@@ -44,20 +44,42 @@ struct Attention {
 // Rows in tiles, in each of which the numbers of all rows at a step lie behind each other.
 void CopyToTiles(const float* from, int64_t row, int64_t step, int64_t rows, int64_t steps,
                  float* to) {
-  for (int64_t i = 0; i < rows; i += kTile) {
-    const int64_t count = std::min(kTile, rows - i);
-    const float* at = from + i * row;
-    float* put = to + i * steps;
-    if (step == 1) {
-      Transpose(at, row, count, steps, put, count);
-      continue;
+  if (step == 1) {
+    for (int64_t i = 0; i < rows; i += kTile) {
+      const int64_t count = std::min(kTile, rows - i);
+      Transpose(from + i * row, row, count, steps, to + i * steps, count);
     }
-    for (int64_t k = 0; k < steps; ++k, at += step, put += count) {
-      if (row == 1 && count == kTile) {
-        std::memcpy(put, at, kTile * sizeof(float));
-      } else {
-        for (int64_t r = 0; r < count; ++r) put[r] = at[r * row];
+    return;
+  }
+  // Some neighbours are read before the next step, and as many lines stay in the nearest cache.
+  constexpr int64_t kTogether = 16 * kTile;
+  for (int64_t first = 0; first < rows; first += kTogether) {
+    const int64_t last = std::min(rows, first + kTogether);
+    for (int64_t k = 0; k < steps; ++k) {
+      for (int64_t i = first; i < last; i += kTile) {
+        const int64_t count = std::min(kTile, last - i);
+        const float* const at = from + i * row + k * step;
+        float* const put = to + i * steps + k * count;
+        if (row == 1 && count == kTile) {
+          std::memcpy(put, at, kTile * sizeof(float));
+        } else {
+          for (int64_t r = 0; r < count; ++r) put[r] = at[r * row];
+        }
       }
+    }
+  }
+}
+
+// Multiplies rows of a panel by one factor for each lane.
+void Multiply(float* x, int64_t rows, const float* factors) {
+  typedef float Floats __attribute__((vector_size(kVectorBytes)));
+  for (int64_t lane = 0; lane < kPanel; lane += kLanes<float>) {
+    Floats factor, own;
+    std::memcpy(&factor, factors + lane, sizeof(factor));
+    for (float* at = x + lane; at < x + rows * kPanel; at += kPanel) {
+      std::memcpy(&own, at, sizeof(own));
+      own *= factor;
+      std::memcpy(at, &own, sizeof(own));
     }
   }
 }
@@ -98,10 +120,8 @@ class Attending {
     for (int64_t i = 0; i < count && end - begin < s_.keys; ++i) {
       if (!(s_.fill - most_[i] < kNothing)) begin = 0, end = s_.keys, Run(mask, count, begin, end);
     }
-    for (int64_t c = 0; c < s_.width; ++c) {
-      float* const at = means_.get() + c * kPanel;
-      for (int64_t i = 0; i < kPanel; ++i) at[i] /= sums_[i];
-    }
+    for (float& sum : sums_) sum = 1 / sum;
+    Multiply(means_.get(), s_.width, sums_);
     Transpose(means_.get(), kPanel, s_.width, count, y, s_.y_row);
   }
 
@@ -116,7 +136,9 @@ class Attending {
         for (int64_t i = 0; i < count; ++i) to[k * kPanel + i] = q[i * s_.q_row + k * s_.q_step];
       }
     }
-    for (int64_t i = 0; i < s_.depth * kPanel; ++i) to[i] *= s_.scale;
+    float scales[kPanel];
+    std::fill_n(scales, kPanel, s_.scale);
+    Multiply(to, s_.depth, scales);
   }
 
   // From the first key that one of the queries sees to the last; all, if one sees none.
@@ -173,10 +195,7 @@ class Attending {
       alignas(64) float factors[kPanel];
       ExponentiatePanel(keys, weights, most_, sums_, factors);
       const bool add = i > begin;
-      for (int64_t c = 0; c < s_.width && add; ++c) {
-        float* const at = means_.get() + c * kPanel;
-        for (int64_t lane = 0; lane < kPanel; ++lane) at[lane] *= factors[lane];
-      }
+      if (add) Multiply(means_.get(), s_.width, factors);
       for (int64_t c = 0; c < s_.width; c += kTile) {
         const int64_t columns = std::min(kTile, s_.width - c);
         PackedTileOf<float>(columns, 2)(keys, values_.get() + c * s_.keys + i * columns, weights,
