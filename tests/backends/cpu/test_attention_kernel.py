@@ -135,6 +135,19 @@ def test_layouts(queries: str, keys: str, values: str, drawn: Any, by_kernel: An
     close(found, attend(*[x.astype(float) for x in (q, k, v)], np))
 
 
+@pytest.mark.parametrize("order", ["bhqde", "bqhde", "hqbde", "qbdhe", "bhqed", "bhdqe"])
+def test_orders_of_the_result(order: str, drawn: Any, by_kernel: Any) -> None:
+    q, k = drawn("float32", 2, 3, 50, 32), drawn("float32", 2, 3, 60, 32)
+    v = drawn("float32", 2, 3, 60, 4, 8)
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        found = jnp.einsum("bhqk,bhkde->bhqde", dt.nn.softmax(scores_of(q, k), -1), v)
+        return found.transpose(["bhqde".index(letter) for letter in order])
+
+    wanted = expected(q, k, v.reshape(2, 3, 60, 32)).reshape(2, 3, 50, 4, 8)
+    close(by_kernel(attend, q, k, v), np.einsum(f"bhqde->{order}", wanted))
+
+
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "plain": {},
     "scale": {"scale": np.float32(-0.3)},

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, Final
 
+import numpy as np
+
 from dovetail.extend import LoweringTable
 from dovetail_cpu import kernel_library, kernels
 
@@ -27,6 +29,10 @@ LEAST_SUMMED: Final = 32
 NARROW_FLOATS: Final = ("bfloat16", "float16")
 #: The sizes of the real numbers that are multiplied, other than 4.
 _ITEMSIZES: Final = {"float64": 8, "complex128": 8}
+#: Where the columns and the distances of the result are among the numbers of an attention.
+_WIDTH_OF_ATTENTION: Final = 3
+_ROW_OF_ATTENTION: Final = 12
+_EACH_OF_ATTENTION: Final = 6
 #: The bytes of a vector, of which at least this part must be in use.
 _VECTOR: Final = 64
 _USED: Final = 0.6
@@ -142,18 +148,13 @@ def merged(dimensions: Iterable[_Dimension]) -> list[_Dimension]:
 def transpose(context: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
     """The transpose of a product that is used for nothing else: the product of the transposes."""
     owner, (out,) = x.owner, context.avals_out
-    if (
-        getattr(owner, "name", "") != "stablehlo.custom_call"
-        or out.dtype.name not in kernels.PRODUCTS
-    ):
+    if getattr(owner, "name", "") != "stablehlo.custom_call" or not context.uses_once():
         return NotImplemented
-    target = kernels.PRODUCTS[out.dtype.name]
-    last = out.ndim - 1
-    if (
-        owner.attributes["call_target_name"].value != target
-        or tuple(permutation) != (*range(last - 1), last, last - 1)
-        or not context.uses_once()
-    ):
+    called, last = owner.attributes["call_target_name"].value, out.ndim - 1
+    if called == kernels.ATTENTION:
+        return _of_attention(context, x, permutation)
+    target = kernels.PRODUCTS.get(out.dtype.name)
+    if called != target or tuple(permutation) != (*range(last - 1), last, last - 1):
         return NotImplemented
     m, n, k, x_row, x_step, y_step, y_column, *each = owner.attributes["backend_config"]["sizes"]
     if out.shape[-2:] != (n, m):
@@ -163,3 +164,31 @@ def transpose(context: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
         numbers += [each[i], each[i + 2], each[i + 1]]
     operands = list(owner.operands)[::-1]
     return kernels.call(context, target, operands, [out], 0, sizes=numbers)[0]
+
+
+def _of_attention(context: Any, x: Any, permutation: tuple[int, ...]) -> Any:
+    """The transpose of an attention's result, whose columns stay the last: written in its order."""
+    owner, (out,) = x.owner, context.avals_out
+    settings = owner.attributes["backend_config"]
+    numbers = [int(i) for i in settings["sizes"]]
+    moved = [d for d, old in enumerate(permutation) if d != old]
+    if moved and prod(out.shape[moved[-1] + 1 :]) < numbers[_WIDTH_OF_ATTENTION]:
+        return NotImplemented
+    placed = {
+        prod(x.type.shape[old + 1 :]): prod(out.shape[new + 1 :])
+        for new, old in enumerate(permutation)
+        if out.shape[new] > 1
+    }
+    for i in range(_ROW_OF_ATTENTION, len(numbers), _EACH_OF_ATTENTION):
+        numbers[i] = placed[numbers[i]]
+    (result,) = kernels.call(
+        context,
+        kernels.ATTENTION,
+        list(owner.operands),
+        [out],
+        0,
+        sizes=numbers,
+        divides=np.bool_(settings["divides"].value),
+        fill=np.float32(settings["fill"].value),
+    )
+    return result
