@@ -248,7 +248,8 @@ ffi::Error Attend(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> q, ffi::Buffer<ffi
       for (int64_t p = panels * (at % parts) / parts; p < panels * (at % parts + 1) / parts; ++p) {
         EndIfInterrupted();
         const int64_t row = p * kPanel;
-        attending.Panel(q.typed_data() + first[0] + row * s.q_row, std::min(kPanel, s.queries - row),
+        attending.Panel(q.typed_data() + first[0] + row * s.q_row,
+                        std::min(kPanel, s.queries - row),
                         mask == nullptr ? nullptr : mask + first[3] + row * s.mask_row,
                         y->typed_data() + first[4] + row * s.y_row);
       }

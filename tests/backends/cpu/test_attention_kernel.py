@@ -198,13 +198,26 @@ def test_gradients(drawn: Any) -> None:
         lambda q, k, v: (w := dt.nn.softmax(scores_of(q, k), -1)) @ v + jnp.sin(w[..., :33]),
         lambda q, k, v: dt.nn.dot_product_attention(q, k, v, return_residual=True),
         lambda q, k, v: attention(q[:, :, :1], k, v),
+        lambda q, k, v: scores_of(q, k) @ v,
+        lambda q, k, v: (q @ k.swapaxes(2, 3)) @ v,
+        lambda q, k, v: dt.nn.softmax(scores_of(q, k), -2) @ v,
         lambda q, k, v: attention(q, k, v[..., :3]),
         lambda q, k, v: jnp.einsum(
             "bhqk,bhkd->bhqd", dt.nn.softmax(scores_of(q, k) + jnp.ones(64), -1), v
         ),
         lambda q, k, v: jnp.einsum("bhqk,bhqd->bhkd", dt.nn.softmax(scores_of(q, k), -1), v),
     ],
-    ids=["weights", "residual", "one query", "few columns", "bias", "other sums"],
+    ids=[
+        "weights",
+        "residual",
+        "one query",
+        "no softmax",
+        "products",
+        "along queries",
+        "few columns",
+        "bias",
+        "other sums",
+    ],
 )
 def test_what_is_left_to_others(function: Callable[..., Any], drawn: Any, by_kernel: Any) -> None:
     q, k, v = (drawn("float32", 2, 64, 64, 33 + i) for i in range(3))

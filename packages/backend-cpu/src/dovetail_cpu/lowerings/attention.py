@@ -115,30 +115,33 @@ def _is_kernel(x: Any, target: str) -> bool:
     return is_made_by(x, "custom_call") and x.owner.attributes["call_target_name"].value == target
 
 
-def _unweighted(x: Any) -> tuple[Any, int]:
-    """What a value is the softmax of along its last dimension, and its uses; else the value."""
+def _unweighted(x: Any) -> Any:
+    """What a value is the softmax of along its last dimension, and is for nothing else; or None."""
     last = (x.type.rank - 1,)
-    if _is_kernel(x, kernels.SOFTMAX) and axes_of(x, x.type.rank) == last:
-        return x.owner.operands[0], _USES_WITH_KERNEL
-    if not is_made_by(x, "divide"):
-        return x, 0
-    powers, total = x.owner.operands
-    total = root(total)
-    if (
-        not is_made_by(powers, "exponential")
-        or not is_reduction(total, "add", last)
-        or total.owner.operands[0] != powers
-        or not is_made_by(powers.owner.operands[0], "subtract")
-    ):
-        return x, 0
-    scores, largest = powers.owner.operands[0].owner.operands
-    return (scores, _USES) if is_largest(root(largest), scores, last) else (x, 0)
+    if _is_kernel(x, kernels.SOFTMAX):
+        (scores,), uses = x.owner.operands, _USES_WITH_KERNEL
+        found = axes_of(x, x.type.rank) == last
+    elif is_made_by(x, "divide"):
+        (powers, total), uses = x.owner.operands, _USES
+        total = root(total)
+        if (
+            not is_made_by(powers, "exponential")
+            or not is_reduction(total, "add", last)
+            or total.owner.operands[0] != powers
+            or not is_made_by(powers.owner.operands[0], "subtract")
+        ):
+            return None
+        scores, largest = powers.owner.operands[0].owner.operands
+        found = is_largest(root(largest), scores, last)
+    else:
+        return None
+    return scores if found and len(list(scores.uses)) <= uses else None
 
 
 def _scores(weights: Any) -> _Scores | None:
-    """What weights are the softmax of, if that is of use for nothing else."""
-    x, uses = _unweighted(weights)
-    if len(list(x.uses)) > uses:
+    """What weights are the softmax of, if it is the product of an attention."""
+    x = _unweighted(weights)
+    if x is None:
         return None
     mask, fill = None, 0.0
     if is_made_by(x, "select"):

@@ -153,7 +153,7 @@ def transpose(context: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
     called, last = owner.attributes["call_target_name"].value, out.ndim - 1
     if called == kernels.ATTENTION:
         return _of_attention(context, x, permutation)
-    target = kernels.PRODUCTS.get(out.dtype.name)
+    target = kernels.PRODUCTS.get(out.dtype.name, "")
     if called != target or tuple(permutation) != (*range(last - 1), last, last - 1):
         return NotImplemented
     m, n, k, x_row, x_step, y_step, y_column, *each = owner.attributes["backend_config"]["sizes"]
