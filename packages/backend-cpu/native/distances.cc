@@ -38,8 +38,8 @@ constexpr int64_t kSummed = kManyRegisters ? 16 : 32;
 // Rows of the first matrix for which columns are turned once.
 constexpr int64_t kRowsOfTask = 256;
 
-// sums[r][j] = sum over k of the differences of rows[r][k] and columns[k][j].
-template <typename T, bool kSquared>
+// sums[r][j] (+)= sum over k of the differences of rows[r][k] and columns[k][j].
+template <typename T, bool kSquared, bool kAdd = false>
 DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* columns, T* sums,
                                int64_t stride) {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
@@ -68,7 +68,13 @@ DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* colu
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      std::memcpy(sums + r * stride + v * kLanes<T>, &total[r][v], sizeof(Vector));
+      T* const to = sums + r * stride + v * kLanes<T>;
+      if constexpr (kAdd) {
+        Vector before;
+        std::memcpy(&before, to, sizeof(Vector));
+        total[r][v] += before;
+      }
+      std::memcpy(to, &total[r][v], sizeof(Vector));
     }
   }
 }
@@ -80,9 +86,13 @@ void SumInPairs(const T* const* rows, int64_t size, const T* columns, T* sums) {
   const int64_t half = size / 2;
   const T* others[kRows];
   for (int r = 0; r < kRows; ++r) others[r] = rows[r] + half;
-  T rest[kRows * kColumns<T>];
   SumInPairs<T, kSquared>(rows, half, columns, sums);
-  SumInPairs<T, kSquared>(others, size - half, columns + half * kColumns<T>, rest);
+  columns += half * kColumns<T>;
+  if (size - half <= kSummed) {
+    return Differences<T, kSquared, true>(others, size - half, columns, sums, kColumns<T>);
+  }
+  T rest[kRows * kColumns<T>];
+  SumInPairs<T, kSquared>(others, size - half, columns, rest);
   for (int i = 0; i < kRows * kColumns<T>; ++i) sums[i] += rest[i];
 }
 

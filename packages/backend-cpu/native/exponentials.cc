@@ -632,6 +632,49 @@ void Exponentiate(float factor, float* x, int64_t count) {
   }
 }
 
+void ExponentiatePanel(int64_t rows, float* x, float* largest, float* sums, float* factors) {
+  constexpr int64_t kPanel = 2 * kSingles;
+  constexpr int kTogether = 4;
+  for (int64_t lane = 0; lane < kPanel; lane += kSingles) {
+    float* const at = x + lane;
+    const Singles before = Load<Singles>(largest + lane);
+    Singles most[kTogether], sum[kTogether] = {};
+    for (Singles& one : most) one = before;
+    int64_t k = 0;
+    for (; k + kTogether <= rows; k += kTogether) {
+#pragma GCC unroll 4
+      for (int i = 0; i < kTogether; ++i) {
+        const Singles own = Load<Singles>(at + (k + i) * kPanel);
+        most[i] = own > most[i] ? own : most[i];
+      }
+    }
+    for (; k < rows; ++k) {
+      const Singles own = Load<Singles>(at + k * kPanel);
+      most[0] = own > most[0] ? own : most[0];
+    }
+    for (int i = 1; i < kTogether; ++i) most[0] = most[i] > most[0] ? most[i] : most[0];
+    const Singles shift = most[0];
+    for (k = 0; k + kTogether <= rows; k += kTogether) {
+#pragma GCC unroll 4
+      for (int i = 0; i < kTogether; ++i) {
+        const Singles power = Exponential::Of(Load<Singles>(at + (k + i) * kPanel) - shift);
+        Store(power, at + (k + i) * kPanel);
+        sum[i] += power;
+      }
+    }
+    for (; k < rows; ++k) {
+      const Singles power = Exponential::Of(Load<Singles>(at + k * kPanel) - shift);
+      Store(power, at + k * kPanel);
+      sum[0] += power;
+    }
+    const Singles factor = Exponential::Of(before - shift);
+    Store(shift, largest + lane);
+    Store(factor, factors + lane);
+    const Singles added = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    Store(Load<Singles>(sums + lane) * factor + added, sums + lane);
+  }
+}
+
 const HostEntry* ExponentialFunctions(size_t* count) {
   *count = sizeof(kEntries) / sizeof(kEntries[0]);
   return kEntries;

@@ -12,6 +12,7 @@
 #include "kernel.h"
 #include "memory.h"
 #include "narrow_floats.h"
+#include "packed_tiles.h"
 #include "parallel.h"
 #include "transposition.h"
 #include "xla/ffi/api/ffi.h"
@@ -35,7 +36,7 @@ template <typename T>
 constexpr int64_t kColumnsOfBlock = 8192 / int64_t{sizeof(T)};
 // The least rows, columns, and products of numbers.
 constexpr int64_t kLeastRowsInBlocks = 24;
-constexpr int64_t kLeastColumnsInBlocks = 48;
+constexpr int64_t kLeastColumnsInBlocks = 112;
 constexpr int64_t kLeastInBlocks = 1 << 22;
 
 template <typename T>
@@ -48,66 +49,6 @@ template <typename T>
 int64_t MemoryInBlocks(const MatrixProduct<T>& p) {
   const int64_t columns = std::min(kColumnsOfBlock<T>, p.columns + kProductColumns<T>);
   return std::min(kStepsOfBlock, p.summed) * (kRowsOfBlock<T> + columns);
-}
-
-// A tile whose rows, and columns, of each step lie behind each other.
-template <typename T>
-using PackedTileFunction = void (*)(int64_t steps, const T* a, const T* b, T* y, int64_t y_row,
-                                    bool add);
-
-template <typename T, int kVectors, int kRows>
-DOVETAIL_WIDE void PackedTile(int64_t steps, const T* a, const T* b, T* y, int64_t y_row,
-                              bool add) {
-  typedef T Vector __attribute__((vector_size(kVectorBytes)));
-  Vector total[kRows][kVectors] = {};
-  const auto step = [&](const T* left, const T* right) __attribute__((always_inline)) {
-    Vector factor[kVectors];
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) {
-      std::memcpy(&factor[v], right + v * kLanes<T>, sizeof(Vector));
-    }
-#pragma GCC unroll 16
-    for (int row = 0; row < kRows; ++row) {
-      const T other = left[row];
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) total[row][v] += other * factor[v];
-    }
-  };
-  constexpr int kTogether = 4;
-  int64_t k = 0;
-  for (; k + kTogether <= steps; k += kTogether) {
-#pragma GCC unroll 8
-    for (int i = 0; i < kTogether; ++i) step(a + i * kRows, b + i * kVectors * kLanes<T>);
-    a += kTogether * kRows, b += kTogether * kVectors * kLanes<T>;
-  }
-  for (; k < steps; ++k, a += kRows, b += kVectors * kLanes<T>) step(a, b);
-#pragma GCC unroll 16
-  for (int row = 0; row < kRows; ++row) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) {
-      T* to = y + row * y_row + v * kLanes<T>;
-      if (add) {
-        Vector before;
-        std::memcpy(&before, to, sizeof(Vector));
-        total[row][v] += before;
-      }
-      std::memcpy(to, &total[row][v], sizeof(Vector));
-    }
-  }
-}
-
-template <typename T, int kVectors, int... kRows>
-constexpr std::array<PackedTileFunction<T>, sizeof...(kRows)> PackedTilesOf(
-    std::integer_sequence<int, kRows...>) {
-  return {&PackedTile<T, kVectors, kRows + 1>...};
-}
-
-// The function for up to MostRows(2) rows of one or two vectors.
-template <typename T>
-PackedTileFunction<T> PackedTileOf(int64_t rows, int64_t vectors) {
-  using Rows = std::make_integer_sequence<int, MostRows(2)>;
-  static constexpr auto k1 = PackedTilesOf<T, 1>(Rows()), k2 = PackedTilesOf<T, 2>(Rows());
-  return vectors == 1 ? k1[rows - 1] : k2[rows - 1];
 }
 
 // Writes the first columns of a tile that is `width` wide.

@@ -16,6 +16,7 @@ from jaxlib import xla_client
 from dovetail_cpu import interrupts, kernel_library
 
 ADD_TO_SELECTED: Final = "dovetail_add_to_selected"
+ATTENTION: Final = "dovetail_attention"
 COMPLEX_FROM_PRODUCTS: Final = "dovetail_complex_from_products"
 COMPLEX_PARTS: Final = "dovetail_complex_parts"
 CONVOLVE: Final = "dovetail_convolve"
@@ -98,6 +99,7 @@ VECTOR_PRODUCT: Final = {
 _MATRICES: Final = (*SMALL_MATRICES, *LARGE_MATRICES)
 _TARGETS: Final = (
     ADD_TO_SELECTED,
+    ATTENTION,
     COMPLEX_FROM_PRODUCTS,
     COMPLEX_PARTS,
     CONVOLVE,

@@ -19,6 +19,7 @@ import numpy as np
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
 from dovetail.extend.lowering import real_dtype
 from dovetail_cpu import kernels
+from dovetail_cpu.lowerings.attention import attention
 from dovetail_cpu.lowerings.matrix_products import product
 from dovetail_cpu.lowerings.reduction import FLOATS, SHORT_ROW, sum_of_products
 from dovetail_cpu.lowerings.worth import MANY_ROWS
@@ -63,9 +64,10 @@ def dot_general(
         value = rule(context, (x, y), dimension_numbers)
         if value is not NotImplemented:
             return value
-    value = product(context, (x, y), dimension_numbers, precision)
-    if value is not NotImplemented:
-        return value
+    for multiply in (attention, product):
+        value = multiply(context, (x, y), dimension_numbers, precision)
+        if value is not NotImplemented:
+            return value
     if _are_matrices(a, b, out, dimension_numbers, "c", MANY_FOR_COPIES):
         if not a.dtype == b.dtype == out.dtype:
             return _converted(context, (x, y), out.dtype, out.dtype, dimension_numbers)

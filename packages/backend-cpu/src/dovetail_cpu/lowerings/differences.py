@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from dovetail.extend import LoweringTable, ShapedArray
 from dovetail.extend.core import primitives
-from dovetail_cpu import kernels
+from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings import window_kernels
 from dovetail_cpu.lowerings.worth import FEW_STEPS, are_short, suits_kernel
 
@@ -127,7 +127,7 @@ def with_sums(context: Any, x: Any) -> Any:
 
 def sums_beside(x: Any, aval: Any, axes: tuple[int, ...]) -> Any:
     """The sums that were computed with exponentials."""
-    if _kernel_of(x) != kernels.EXPONENTIALS_AND_SUMS or _axes_of(x, aval.ndim) != axes:
+    if _kernel_of(x) != kernels.EXPONENTIALS_AND_SUMS or axes_of(x, aval.ndim) != axes:
         return NotImplemented
     return x.owner.results[1]
 
@@ -141,11 +141,11 @@ def div(context: Any, x: Any, y: Any) -> Any:
     means = window_kernels.divided(context, x, y)
     if means is not NotImplemented:
         return means
-    if _kernel_of(x) != kernels.EXPONENTIALS_AND_SUMS or _root(y) != x.owner.results[1]:
+    if _kernel_of(x) != kernels.EXPONENTIALS_AND_SUMS or root(y) != x.owner.results[1]:
         return NotImplemented
     (aval, _), (out,) = context.avals_in, context.avals_out
-    axes, (minuend, shift) = _axes_of(x, aval.ndim), x.owner.operands
-    if _spread_along(y, aval.shape, axes) is None or not _is_largest(_root(shift), minuend, axes):
+    axes, (minuend, shift) = axes_of(x, aval.ndim), x.owner.operands
+    if _spread_along(y, aval.shape, axes) is None or not is_largest(root(shift), minuend, axes):
         return NotImplemented
     (result,) = kernels.call(
         context,
@@ -162,18 +162,21 @@ def div(context: Any, x: Any, y: Any) -> Any:
 
 
 def is_of_products(x: Any) -> bool:
-    """Whether a value is a matrix product, perhaps scaled.
+    """Whether a value is a matrix product, perhaps scaled, of which XLA takes the softmax best.
 
-    XLA has a library compute attention without a mask: the products, the softmax and its product.
+    With AVX-512 it has a library compute attention without a mask: the products, the softmax and
+    its product. Else that is a kernel.
     """
+    if not kernel_library.has_long_vectors():
+        return False
     while getattr(x.owner, "name", "") in ("stablehlo.multiply", "stablehlo.divide"):
         x, factor = x.owner.operands
-        if getattr(_root(factor).owner, "name", "") != "stablehlo.constant":
+        if getattr(root(factor).owner, "name", "") != "stablehlo.constant":
             return False
     return getattr(x.owner, "name", "") == "stablehlo.dot_general"
 
 
-def _root(x: Any) -> Any:
+def root(x: Any) -> Any:
     """The value that another one has the elements of, each repeated or in another shape."""
     while getattr(x.owner, "name", "") in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
         (x,) = x.owner.operands
@@ -191,13 +194,13 @@ def _attribute(x: Any, name: str) -> int:
     return int(x.owner.attributes["backend_config"][name].value)
 
 
-def _axes_of(x: Any, rank: int) -> tuple[int, ...]:
+def axes_of(x: Any, rank: int) -> tuple[int, ...]:
     """The axes along which a kernel reduces an array."""
     end = rank - _attribute(x, "after")
     return tuple(range(end - _attribute(x, "count"), end))
 
 
-def _is_largest(best: Any, x: Any, axes: tuple[int, ...]) -> bool:
+def is_largest(best: Any, x: Any, axes: tuple[int, ...]) -> bool:
     """Whether a value is the largest of another along axes."""
     name = getattr(best.owner, "name", "")
     if name not in ("stablehlo.custom_call", "stablehlo.reduce") or best.owner.operands[0] != x:
@@ -206,11 +209,18 @@ def _is_largest(best: Any, x: Any, axes: tuple[int, ...]) -> bool:
         return (
             _kernel_of(best) == kernels.REDUCE
             and _attribute(best, "operation") == _MAXIMUM
-            and _axes_of(best, x.type.rank) == axes
+            and axes_of(best, x.type.rank) == axes
         )
-    (block,) = best.owner.regions[0].blocks
-    names = [operation.operation.name for operation in block]
+    return is_reduction(best, "maximum", axes)
+
+
+def is_reduction(x: Any, operation: str, axes: tuple[int, ...]) -> bool:
+    """Whether a value is a reduction along axes by such an operation."""
+    if getattr(x.owner, "name", "") != "stablehlo.reduce":
+        return False
+    (block,) = x.owner.regions[0].blocks
+    names = [each.operation.name for each in block]
     return (
-        names == ["stablehlo.maximum", "stablehlo.return"]
-        and tuple(best.owner.attributes["dimensions"]) == axes
+        names == [f"stablehlo.{operation}", "stablehlo.return"]
+        and tuple(x.owner.attributes["dimensions"]) == axes
     )

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, Final
 
+import numpy as np
+
 from dovetail.extend import LoweringTable
 from dovetail_cpu import kernel_library, kernels
 
@@ -14,14 +16,12 @@ TABLE: Final = LoweringTable()
 #: The least products of numbers in one product of matrices, and in each of several.
 MANY: Final = 1 << 12
 MANY_IN_EACH: Final = 1 << 14
-#: From so many products of float32, times 4, on XLA's are as fast; later where the left matrix is
-#: transposed.
+#: From so many products of float32, times 4, on XLA's are as fast with AVX-512; later where the
+#: left matrix is transposed.
 TOO_MANY: Final = 1 << 27
 TOO_MANY_TRANSPOSED: Final = 1 << 30
 #: The same of each of several: XLA has a library compute attention, products and softmax at once.
 TOO_MANY_IN_EACH: Final = 1 << 23
-#: The same of each of several with AVX2 only, where one alone is never too large.
-TOO_MANY_IN_EACH_SHORT: Final = 1 << 22
 #: The least rows, and numbers that are summed over where there are more than few columns.
 LEAST_ROWS: Final = 8
 LEAST_SUMMED: Final = 32
@@ -29,6 +29,10 @@ LEAST_SUMMED: Final = 32
 NARROW_FLOATS: Final = ("bfloat16", "float16")
 #: The sizes of the real numbers that are multiplied, other than 4.
 _ITEMSIZES: Final = {"float64": 8, "complex128": 8}
+#: Where the columns and the distances of the result are among the numbers of an attention.
+_WIDTH_OF_ATTENTION: Final = 3
+_ROW_OF_ATTENTION: Final = 12
+_EACH_OF_ATTENTION: Final = 6
 #: The bytes of a vector, of which at least this part must be in use.
 _VECTOR: Final = 64
 _USED: Final = 0.6
@@ -43,14 +47,14 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     dtype = avals[0].dtype
     if (
         not _suits(dtype.name, out.dtype.name)
-        or not _is_plain(precision)
+        or not is_plain(precision)
         or any(aval.dtype != dtype or aval.symbolic for aval in avals)
         or out.size == 0
         or context.divides
         or not kernels.usable(context)
     ):
         return NotImplemented
-    (x, along_x), (y, along_y) = map(_as_it_lies, operands, avals)
+    (x, along_x), (y, along_y) = map(as_it_lies, operands)
     (over, over_y), (batch, batch_y) = dimension_numbers
     sizes = avals[0].shape
     each: list[_Dimension] = [
@@ -59,12 +63,12 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     summed: list[_Dimension] = [
         (sizes[d], along_x[d], along_y[e]) for d, e in zip(over, over_y, strict=True)
     ]
-    summed = _merged(sorted(summed, key=lambda one: -one[1]))
-    rows = _merged(_others(sizes, along_x, (*over, *batch)))
-    columns = _merged(_others(avals[1].shape, along_y, (*over_y, *batch_y)))
+    summed = merged(sorted(summed, key=lambda one: -one[1]))
+    rows = merged(_others(sizes, along_x, (*over, *batch)))
+    columns = merged(_others(avals[1].shape, along_y, (*over_y, *batch_y)))
     if len(summed) != 1 or len(columns) != 1 or not rows:
         return NotImplemented
-    each = _merged([*each, *[(size, step, 0) for size, step in rows[:-1]]])
+    each = merged([*each, *[(size, step, 0) for size, step in rows[:-1]]])
     (m, x_row), (n, y_column), (k, x_step, y_step) = rows[-1], columns[0], summed[0]
     if 1 not in (x_row, x_step) or 1 not in (y_column, y_step):
         return NotImplemented
@@ -84,10 +88,16 @@ def _suits(dtype: str, out: str) -> bool:
     return dtype == out or (dtype in NARROW_FLOATS and out == "float32")
 
 
-def _is_plain(precision: Any) -> bool:
+def fills_vectors(count: int, itemsize: int) -> bool:
+    """Whether few lanes of vectors with so many numbers are of no use."""
+    lanes = _VECTOR // itemsize
+    return count >= _USED * lanes * -(-count // lanes)
+
+
+def is_plain(precision: Any) -> bool:
     """Whether no algorithm is asked for: the others are one on the CPU."""
     if isinstance(precision, tuple):
-        return all(map(_is_plain, precision))
+        return all(map(is_plain, precision))
     return precision is None or type(precision).__name__ == "Precision"
 
 
@@ -96,19 +106,19 @@ def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -
     lanes = _VECTOR // itemsize
     most = TOO_MANY_IN_EACH if several else TOO_MANY_TRANSPOSED if turned else TOO_MANY
     if not kernel_library.has_long_vectors():
-        most = TOO_MANY_IN_EACH_SHORT if several else m * n * k * itemsize**2
+        most = m * n * k * itemsize**2
     return (
         (MANY_IN_EACH if several else MANY) <= m * n * k < most * 4 // itemsize**2
         and m >= LEAST_ROWS
-        and n >= _USED * lanes * -(-n // lanes)
+        and fills_vectors(n, itemsize)
         and (k >= LEAST_SUMMED or n <= 2 * lanes)
         and 4 * m * n >= k
     )
 
 
-def _as_it_lies(value: Any, aval: Any) -> tuple[Any, Sequence[int]]:
+def as_it_lies(value: Any) -> tuple[Any, Sequence[int]]:
     """An array that has the elements of another in memory, and how far neighbours are apart."""
-    order: Sequence[int] = range(aval.ndim)
+    order: Sequence[int] = range(value.type.rank)
     while getattr(value.owner, "name", "") == "stablehlo.transpose":
         permutation = list(value.owner.attributes["permutation"])
         order = [permutation[d] for d in order]
@@ -121,7 +131,7 @@ def _others(sizes: Sequence[int], along: Sequence[int], but: Sequence[int]) -> l
     return [(size, along[d]) for d, size in enumerate(sizes) if d not in but]
 
 
-def _merged(dimensions: Iterable[_Dimension]) -> list[_Dimension]:
+def merged(dimensions: Iterable[_Dimension]) -> list[_Dimension]:
     """Fewer dimensions, by taking for one what lies as one."""
     merged: list[_Dimension] = []
     for size, *steps in dimensions:
@@ -138,18 +148,13 @@ def _merged(dimensions: Iterable[_Dimension]) -> list[_Dimension]:
 def transpose(context: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
     """The transpose of a product that is used for nothing else: the product of the transposes."""
     owner, (out,) = x.owner, context.avals_out
-    if (
-        getattr(owner, "name", "") != "stablehlo.custom_call"
-        or out.dtype.name not in kernels.PRODUCTS
-    ):
+    if getattr(owner, "name", "") != "stablehlo.custom_call" or not context.uses_once():
         return NotImplemented
-    target = kernels.PRODUCTS[out.dtype.name]
-    last = out.ndim - 1
-    if (
-        owner.attributes["call_target_name"].value != target
-        or tuple(permutation) != (*range(last - 1), last, last - 1)
-        or not context.uses_once()
-    ):
+    called, last = owner.attributes["call_target_name"].value, out.ndim - 1
+    if called == kernels.ATTENTION:
+        return _of_attention(context, x, permutation)
+    target = kernels.PRODUCTS.get(out.dtype.name, "")
+    if called != target or tuple(permutation) != (*range(last - 1), last, last - 1):
         return NotImplemented
     m, n, k, x_row, x_step, y_step, y_column, *each = owner.attributes["backend_config"]["sizes"]
     if out.shape[-2:] != (n, m):
@@ -159,3 +164,31 @@ def transpose(context: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
         numbers += [each[i], each[i + 2], each[i + 1]]
     operands = list(owner.operands)[::-1]
     return kernels.call(context, target, operands, [out], 0, sizes=numbers)[0]
+
+
+def _of_attention(context: Any, x: Any, permutation: tuple[int, ...]) -> Any:
+    """The transpose of an attention's result, whose columns stay the last: written in its order."""
+    owner, (out,) = x.owner, context.avals_out
+    settings = owner.attributes["backend_config"]
+    numbers = [int(i) for i in settings["sizes"]]
+    moved = [d for d, old in enumerate(permutation) if d != old]
+    if moved and prod(out.shape[moved[-1] + 1 :]) < numbers[_WIDTH_OF_ATTENTION]:
+        return NotImplemented
+    placed = {
+        prod(x.type.shape[old + 1 :]): prod(out.shape[new + 1 :])
+        for new, old in enumerate(permutation)
+        if out.shape[new] > 1
+    }
+    for i in range(_ROW_OF_ATTENTION, len(numbers), _EACH_OF_ATTENTION):
+        numbers[i] = placed[numbers[i]]
+    (result,) = kernels.call(
+        context,
+        kernels.ATTENTION,
+        list(owner.operands),
+        [out],
+        0,
+        sizes=numbers,
+        divides=np.bool_(settings["divides"].value),
+        fill=np.float32(settings["fill"].value),
+    )
+    return result

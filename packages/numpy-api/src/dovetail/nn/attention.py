@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import and_
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -302,8 +304,9 @@ def _attention(
         seen.append(counts)
     if key_lengths is not None:
         seen.append(columns < key_lengths.reshape(-1, 1, 1, 1, 1))
-    for condition in seen:
-        scores = jnp.where(condition, scores, jnp.asarray(_MASKED, wide))
+    if seen:
+        scores = jnp.where(reduce(and_, seen), scores, jnp.asarray(_MASKED, wide))
+    logs = lax.stop_gradient(plain(logsumexp)(scores, -1)).astype(dtype) if residual else None
     weights = plain(softmax)(scores, -1).astype(dtype)
     out = lax.dot_general(
         weights, values, (((4,), (1,)), ((0, 1), (0, 2))), preferred_element_type=dtype
@@ -311,7 +314,6 @@ def _attention(
     if counts is not None:
         out = jnp.where(counts, out, jnp.zeros((), dtype))
     result = out.transpose(0, 2, 1, 3, 4).reshape(query.shape)
-    if not residual:
+    if logs is None:
         return (result,)
-    logs = lax.stop_gradient(plain(logsumexp)(scores, -1)).astype(dtype)
     return result, logs.transpose(0, 2, 1, 3).reshape(batch, queries, heads)
