@@ -165,8 +165,7 @@ void ConvolveByFeatures(const std::vector<Phase<T>>& phases) {
                  weights_of(terms[phase], group, block));
   });
 
-  const int64_t shares =
-      near ? PartsFor(across.count, MostRowsOf<false>(blocks[0].width)) : 1;
+  const int64_t tiles = PartsFor(across.count, MostRowsOf<false>(blocks[0].width));
   // Of the distances in depth only those of the taps are copied.
   const int64_t memory = direct_input ? 0 : depth.taps * high * wide * pitch;
   ForTasks<T>(one.pool_, tasks * splits, memory, [&](int64_t task, T* own) {
@@ -235,6 +234,8 @@ void ConvolveByFeatures(const std::vector<Phase<T>>& phases) {
           for (j = i; j < phases.size(); ++j) {
             if (phases[j].axes_[1].first != phases[i].axes_[1].first) break;
           }
+          const bool several = j - i > 1 || end - begin > 1;
+          const int64_t shares = near && several ? tiles : 1;
           for (int64_t share = 0; share < shares; ++share) {
             for (size_t k = i; k < j; ++k) {
               for (int64_t b = begin; b < end; ++b) {
