@@ -16,7 +16,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "convolution_features.h"
 #include "convolution_packing.h"
+#include "convolution_phase.h"
 #include "long_kernels.h"
 #include "sliding_tiles.h"
 #include "xla/ffi/api/ffi.h"
@@ -25,16 +27,10 @@ namespace dovetail {
 
 namespace ffi = xla::ffi;
 
-// The memory that a thread copies the input to, in bytes.
-constexpr int64_t kCached = 256 << 10;
-// The memory of a small kernel, in bytes.
-constexpr int64_t kNear = 16 << 10;
-
 template <typename T>
-class Convolution {
+class Convolution : private Phase<T> {
  public:
-  Convolution(ffi::ThreadPool& pool, const Problem& problem, const T* x, const T* w, T* y)
-      : pool_(pool), p_(problem), x_(x), w_(w + problem.w_first), y_(y) {}
+  using Phase<T>::Phase;
 
   void Run() {
     int64_t phases[kSpatial];
@@ -43,237 +39,48 @@ class Convolution {
       phases[i] = d.x_dilation / std::gcd(d.stride, d.x_dilation);
     }
     for (int64_t d = 0; d < phases[0]; ++d) {
+      std::vector<Phase<T>> by_features;
       for (int64_t h = 0; h < phases[1]; ++h) {
         for (int64_t w = 0; w < phases[2]; ++w) {
           const int64_t phase[] = {d, h, w};
           for (int i = 0; i < kSpatial; ++i) axes_[i] = AxisOf(p_.dimensions[i], phase[i]);
-          RunPhase();
+          if (!RunPhase()) by_features.push_back(*this);
         }
       }
+      if (!by_features.empty()) ConvolveByFeatures(by_features);
     }
   }
 
  private:
-  static constexpr int64_t kL = kLanes<T>;
+  using Base = Phase<T>;
+  using Base::axes_, Base::kL, Base::p_, Base::pool_, Base::w_, Base::x_, Base::y_;
+  using Base::Clear, Base::Input, Base::PartsOfDepth, Base::RowsOfTask, Base::Taps;
+  using Base::y_at, Base::y_step;
 
-  void RunPhase() {
+  // False where the phase is left to ConvolveByFeatures.
+  bool RunPhase() {
     int64_t positions = 1, taps = 1;
     for (const Axis& axis : axes_) {
       positions *= axis.count;
       taps *= axis.taps;
     }
-    if (positions == 0) return;
-    if (taps == 0 || p_.inputs == 0) return Clear();
+    if (positions == 0) return true;
+    if (taps == 0 || p_.inputs == 0) return Clear(), true;
     const bool depthwise = p_.groups > 1 && p_.groups * p_.outputs > kL / 2;
     const bool last = p_.x_input == 1 && p_.y_output == 1;
     if (positions <= taps) {
-      if (p_.batch == 1 && p_.outputs <= 4 && depthwise) return LongByGroups();
-      return Long();
+      if (p_.batch == 1 && p_.outputs <= 4 && depthwise) return LongByGroups(), true;
+      return Long(), true;
     }
-    if (depthwise && last && p_.inputs * p_.outputs <= 4) return ByGroups();
-    if (ConvolveLongKernels(pool_, p_, axes_, x_, w_, y_)) return;
+    if (depthwise && last && p_.inputs * p_.outputs <= 4) return ByGroups(), true;
+    if (ConvolveLongKernels(pool_, p_, axes_, x_, w_, y_)) return true;
     const bool first = p_.dimensions[2].x_stride == 1 && p_.dimensions[2].y_stride == 1;
     const Axis& across = axes_[2];
     const int64_t pitch = across.count + (across.taps - 1) * across.spread / across.step;
-    if (p_.outputs <= kL / 2 || (first && 10 * pitch < 11 * across.count)) return ByPositions();
-    ByFeatures();
-  }
-
-  T* y_at(int64_t group, int64_t n, int64_t d, int64_t h, int64_t w) const {
-    const int64_t at[] = {d, h, w};
-    T* y = y_ + group * p_.y_group + n * p_.y_batch;
-    for (int i = 0; i < kSpatial; ++i) {
-      y += (axes_[i].first + at[i] * axes_[i].every) * p_.dimensions[i].y_stride;
+    if (p_.outputs <= kL / 2 || (first && 10 * pitch < 11 * across.count)) {
+      return ByPositions(), true;
     }
-    return y;
-  }
-
-  // The distance between neighbours in the result.
-  int64_t y_step(int i) const { return axes_[i].every * p_.dimensions[i].y_stride; }
-
-  void Clear() {
-    ParallelFor(pool_, p_.groups * p_.batch, [&](int64_t task) {
-      for (int64_t d = 0; d < axes_[0].count; ++d) {
-        for (int64_t h = 0; h < axes_[1].count; ++h) {
-          for (int64_t w = 0; w < axes_[2].count; ++w) {
-            T* y = y_at(task / p_.batch, task % p_.batch, d, h, w);
-            for (int64_t o = 0; o < p_.outputs; ++o) y[o * p_.y_output] = T(0);
-          }
-        }
-      }
-    });
-  }
-
-  // The input with these channels.
-  Source<T> Input(const T* x, int64_t channels, int64_t channel_stride) const {
-    Source<T> source{x, {}, {}, channels, channel_stride};
-    for (int i = 0; i < kSpatial; ++i) {
-      source.size[i] = p_.dimensions[i].x_size;
-      source.stride[i] = p_.dimensions[i].x_stride;
-    }
-    return source;
-  }
-
-  // The taps of the kernel, as a source of positions, with these channels.
-  Source<T> Taps(const T* w, int64_t channels, int64_t channel_stride) const {
-    Source<T> source{w, {}, {}, channels, channel_stride};
-    for (int i = 0; i < kSpatial; ++i) {
-      source.at += axes_[i].first_tap * p_.dimensions[i].w_stride;
-      source.size[i] = axes_[i].taps;
-      source.stride[i] = axes_[i].tap_every * p_.dimensions[i].w_stride;
-    }
-    return source;
-  }
-
-  // Rows of the result for which the input fits the cache and there are enough tasks.
-  int64_t RowsOfTask(int64_t row_memory, int64_t tasks) const {
-    const Axis& axis = axes_[1];
-    const int64_t reach = kCached / std::max<int64_t>(1, row_memory * int64_t{sizeof(T)});
-    int64_t rows = std::max<int64_t>(1, (reach - axis.reach(1)) / axis.step + 1);
-    const int64_t wanted = ThreadsOf(pool_) > 1 ? 3 * ThreadsOf(pool_) : 1;
-    if (tasks < wanted) rows = std::min(rows, std::max<int64_t>(1, axis.count * tasks / wanted));
-    rows = std::min(rows, axis.count);
-    return PartsFor(axis.count, PartsFor(axis.count, rows));
-  }
-
-  // Vectors of output features, rows of positions.
-  void ByFeatures() {
-    const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
-    const int64_t taps = depth.taps * down.taps * across.taps, inputs = p_.inputs;
-    // Rows whose addresses differ by a large power of two would share few lines of the cache.
-    const int64_t pitch = inputs % 256 == 0 ? inputs + kL : inputs;
-    const std::vector<Block> blocks = BlocksOf<T>(p_.outputs, 2);
-    const int64_t padded = blocks.back().begin + blocks.back().width * kL;
-    const auto weights = Memory<T>(p_.groups * padded * taps * inputs);
-    const int64_t count = static_cast<int64_t>(blocks.size());
-    ParallelFor(pool_, p_.groups * count, [&](int64_t task) {
-      const Block& block = blocks[task % count];
-      const int64_t group = task / count;
-      T* to = weights.get() + (group * padded + block.begin) * taps * inputs;
-      PackFeatures(w_ + group * p_.w_group + block.begin * p_.w_output, block, to);
-    });
-
-    const int64_t wide = across.reach(across.count);
-    const int64_t row_memory = wide * pitch * depth.taps;
-    const int64_t alike = p_.groups * p_.batch * depth.count;
-    const int64_t rows = RowsOfTask(row_memory, alike);
-    const int64_t high = down.reach(rows), chunks = PartsFor(down.count, rows);
-    // Each task copies its part of the input: few features are not divided further.
-    const int64_t tasks = alike * chunks;
-    const int64_t splits =
-        tasks >= 2 * ThreadsOf(pool_) ? 1 : std::min(count, PartsFor(2 * ThreadsOf(pool_), tasks));
-    // Where nothing is padded, the input can be taken as it is.
-    bool direct_input = p_.x_input == 1 && p_.dimensions[2].x_stride % (4096 / sizeof(T)) != 0;
-    for (int i = 0; i < kSpatial; ++i) {
-      direct_input &= axes_[i].offset >= 0 && axes_[i].offset + axes_[i].reach(axes_[i].count) <=
-                                                  p_.dimensions[i].x_size;
-    }
-    const int64_t to_deeper = direct_input ? depth.spread * p_.dimensions[0].x_stride
-                                           : high * wide * pitch;
-    const int64_t to_lower = direct_input ? p_.dimensions[1].x_stride : wide * pitch;
-    const int64_t to_right = direct_input ? p_.dimensions[2].x_stride : pitch;
-    const bool merged = to_right == inputs && across.spread == 1;
-    std::vector<int64_t> a_offsets, b_offsets;
-    for (int64_t d = 0; d < depth.taps; ++d) {
-      for (int64_t h = 0; h < down.taps; ++h) {
-        for (int64_t w = 0; w < (merged ? 1 : across.taps); ++w) {
-          a_offsets.push_back(d * to_deeper + h * down.spread * to_lower +
-                              w * across.spread * to_right);
-        }
-      }
-    }
-    const int64_t steps = merged ? across.taps * inputs : inputs;
-    const int64_t offsets = static_cast<int64_t>(a_offsets.size());
-    for (const Block& block : blocks) {
-      for (int64_t i = 0; i < offsets; ++i) b_offsets.push_back(i * steps * block.width * kL);
-    }
-    // All features of a position after each other, so that the result is written in the order of
-    // memory, where that costs nothing: the nearest cache keeps the kernel.
-    const bool near = padded * taps * inputs * int64_t(sizeof(T)) <= kNear;
-    // Of the distances in depth only those of the taps are copied.
-    const int64_t memory = direct_input ? 0 : depth.taps * high * wide * pitch;
-    ForTasks<T>(pool_, tasks * splits, memory, [&](int64_t task, T* own) {
-      const int64_t split = task % splits, chunk = task / splits % chunks;
-      const int64_t d = task / splits / chunks % depth.count;
-      const int64_t n = task / splits / chunks / depth.count % p_.batch;
-      const int64_t group = task / splits / chunks / depth.count / p_.batch;
-      const int64_t first = chunk * rows, last = std::min(down.count, first + rows);
-      const Source<T> input =
-          Input(x_ + group * p_.x_group + n * p_.x_batch, inputs, p_.x_input);
-      const T* input_at = own;
-      if (direct_input) {
-        input_at = input.at + (d * depth.step + depth.offset) * input.stride[0] +
-                   (first * down.step + down.offset) * to_lower + across.offset * to_right;
-      }
-      for (int64_t tap = 0; tap < depth.taps && !direct_input; ++tap) {
-        Pack(input,
-             {d * depth.step + depth.offset + tap * depth.spread, first * down.step + down.offset,
-              across.offset},
-             {1, down.reach(last - first), wide}, own + tap * high * wide * pitch, pitch);
-      }
-      alignas(64) T tile[MostRows(1) * 2 * kL];
-      const int64_t end = count * (split + 1) / splits;
-      for (int64_t begin = count * split / splits, next; begin < end; begin = next) {
-        next = near ? end : begin + 1;
-        const int64_t parts = PartsFor(across.count, MostRowsOf<false>(blocks[begin].width));
-        for (int64_t i = first * parts; i < last * parts; ++i) {
-          const int64_t h = i / parts, part = i % parts, from = across.count * part / parts;
-          const int64_t size = across.count * (part + 1) / parts - from;
-          const T* a = input_at + (h - first) * down.step * to_lower + from * across.step * to_right;
-          for (int64_t b = begin; b < next; ++b) {
-            const Block& block = blocks[b];
-            const int64_t pitch_b = block.width * kL;
-            const Sums sums{a_offsets.data(), b_offsets.data() + b * offsets, offsets, steps, 1,
-                            pitch_b};
-            const T* at = weights.get() + (group * padded + block.begin) * taps * inputs;
-            T* y = y_at(group, n, d, h, from) + block.begin * p_.y_output;
-            const auto multiply = TileOf<T, false>(size, block.width);
-            if (p_.y_output == 1 && block.lanes == pitch_b) {
-              multiply(sums, a, across.step * to_right, at, y, y_step(2), false);
-            } else {
-              multiply(sums, a, across.step * to_right, at, tile, pitch_b, false);
-              Put(tile, pitch_b, size, block.lanes, y, y_step(2), p_.y_output);
-            }
-          }
-        }
-      }
-    });
-  }
-
-  // Copies the kernel for a block of output features, to [tap][input feature][lane].
-  void PackFeatures(const T* w, const Block& block, T* to) const {
-    const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
-    const Source<T> taps = Taps(w, 1, 1);
-    const int64_t pitch = block.width * kL;
-    const auto put = [&](int64_t i, int64_t d, int64_t h, int64_t k) {
-      const T* from = taps.at + d * taps.stride[0] + h * taps.stride[1] + k * taps.stride[2] +
-                      i * p_.w_input;
-      T* at = to + (((d * down.taps + h) * across.taps + k) * p_.inputs + i) * pitch;
-      if (p_.w_output == 1) {
-        std::copy_n(from, block.lanes, at);
-      } else {
-        for (int64_t o = 0; o < block.lanes; ++o) at[o] = from[o * p_.w_output];
-      }
-      std::fill(at + block.lanes, at + pitch, T(0));
-    };
-    const auto put_taps = [&](int64_t i) {
-      for (int64_t d = 0; d < depth.taps; ++d) {
-        for (int64_t h = 0; h < down.taps; ++h) {
-          for (int64_t k = 0; k < across.taps; ++k) put(i, d, h, k);
-        }
-      }
-    };
-    if (p_.w_input >= std::abs(p_.dimensions[2].w_stride)) {
-      for (int64_t i = 0; i < p_.inputs; ++i) put_taps(i);
-      return;
-    }
-    for (int64_t d = 0; d < depth.taps; ++d) {
-      for (int64_t h = 0; h < down.taps; ++h) {
-        for (int64_t k = 0; k < across.taps; ++k) {
-          for (int64_t i = 0; i < p_.inputs; ++i) put(i, d, h, k);
-        }
-      }
-    }
+    return false;
   }
 
   // Vectors of positions, which are numbered through all rows, and rows of output features.
@@ -314,109 +121,133 @@ class Convolution {
     });
 
     const int64_t alike = p_.groups * p_.batch * depth.count;
-    const int64_t rows = RowsOfTask(inputs * depth.taps * wide * x_planes, alike);
+    const int64_t rows = RowsOfTask(down, inputs * depth.taps * wide * x_planes, alike);
     const int64_t chunks = PartsFor(down.count, rows);
+    const int64_t deep = PartsOfDepth(p_.groups * p_.batch * chunks);
     const int64_t plane = (rows + more) * wide, feature = planes * plane;
+    // For each place of the first plane in depth.
     std::vector<int64_t> offsets;
-    for (int64_t d = 0; d < depth.taps; ++d) {
-      for (int64_t h = 0; h < down.taps; ++h) {
-        for (int64_t k = 0; k < across.taps; ++k) {
-          const int64_t y = h * down.spread, x = k * across.spread;
-          const int64_t row = std::find(y_rests.begin(), y_rests.end(), y % down.step) -
-                              y_rests.begin();
-          const int64_t column = std::find(x_rests.begin(), x_rests.end(), x % across.step) -
-                                 x_rests.begin();
-          const int64_t which = (d * y_planes + row) * x_planes + column;
-          offsets.push_back(which * plane + y / down.step * wide + x / across.step);
+    for (int64_t first = 0; first < depth.taps; ++first) {
+      for (int64_t d = 0; d < depth.taps; ++d) {
+        for (int64_t h = 0; h < down.taps; ++h) {
+          for (int64_t k = 0; k < across.taps; ++k) {
+            const int64_t y = h * down.spread, x = k * across.spread;
+            const int64_t row = std::find(y_rests.begin(), y_rests.end(), y % down.step) -
+                                y_rests.begin();
+            const int64_t column = std::find(x_rests.begin(), x_rests.end(), x % across.step) -
+                                   x_rests.begin();
+            const int64_t which =
+                ((first + d) % depth.taps * y_planes + row) * x_planes + column;
+            offsets.push_back(which * plane + y / down.step * wide + x / across.step);
+          }
         }
       }
     }
+    // Rows whose positions fill vectors leave out what lies between them.
+    const bool by_rows = PartsFor(across.count, width * kL) * width * kL <= wide;
     const int64_t slack = kWidest * kL;
-    ForTasks<T>(pool_, alike * chunks, inputs * feature + slack, [&](int64_t task, T* own) {
-      const int64_t chunk = task % chunks, d = task / chunks % depth.count;
-      const int64_t n = task / chunks / depth.count % p_.batch;
-      const int64_t group = task / chunks / depth.count / p_.batch;
+    ForTasks<T>(pool_, p_.groups * p_.batch * chunks * deep, inputs * feature + slack,
+                [&](int64_t task, T* own) {
+      const int64_t chunk = task % chunks, part_of_depth = task / chunks % deep;
+      const int64_t n = task / chunks / deep % p_.batch, group = task / chunks / deep / p_.batch;
       const int64_t first = chunk * rows, high = std::min(down.count, first + rows) - first;
       const T* x = x_ + group * p_.x_group + n * p_.x_batch;
-      PackPlanes(x, d, first, high + more, wide, plane, y_rests, x_rests, own);
       std::fill_n(own + inputs * feature, slack, T(0));
       alignas(64) T tile[2 * MostRows(2) * kL > kWidest * kL ? 2 * MostRows(2) * kL : kWidest * kL];
-      const int64_t length = (high - 1) * wide + across.count;
-      std::vector<int64_t> a_offsets(offsets.size());
-      for (int64_t part = 0; part < parts; ++part) {
-        const int64_t begin = begin_of(part), size = begin_of(part + 1) - begin;
-        for (size_t i = 0; i < offsets.size(); ++i) a_offsets[i] = int64_t(i) * inputs * size;
-        const Sums sums{a_offsets.data(), offsets.data(), taps, inputs, size, feature};
-        const T* a = weights.get() + (group * features + begin) * taps * inputs;
-        for (int64_t p = 0; p < length;) {
-          const int64_t vectors = WidthFor<T>(length - p, width);
-          const int64_t end = std::min(length, p + vectors * kL);
-          TileOf<T, false>(size, vectors)(sums, a, 1, own + p, tile, vectors * kL, false);
-          for (int64_t at = p; at < end;) {
-            const int64_t h = at / wide, w = at % wide, to = std::min(end, (h + 1) * wide);
-            const int64_t count = std::min(to - at, across.count - w);
-            if (count > 0) {
-              Put(tile + (at - p), vectors * kL, size, count,
-                  y_at(group, n, d, first + h, w) + begin * p_.y_output, p_.y_output, y_step(2));
+      std::vector<int64_t> a_offsets(taps);
+      Planes held(depth);
+      for (int64_t d = depth.count * part_of_depth / deep;
+           d < depth.count * (part_of_depth + 1) / deep; ++d) {
+        EndIfInterrupted();
+        held.Fill(d, [&](int64_t place, int64_t z) {
+          PackPlanes(x, z, first, high + more, wide, plane, feature, y_rests, x_rests,
+                     own + place * y_planes * x_planes * plane);
+        });
+        for (int64_t part = 0; part < parts; ++part) {
+          const int64_t begin = begin_of(part), size = begin_of(part + 1) - begin;
+          for (int64_t i = 0; i < taps; ++i) a_offsets[i] = i * inputs * size;
+          const Sums sums{a_offsets.data(), offsets.data() + Planes::First(depth, d) * taps,
+                          taps,             inputs,
+                          size,             feature};
+          const T* a = weights.get() + (group * features + begin) * taps * inputs;
+          // From one position to another.
+          const auto multiply = [&](int64_t p, const int64_t stop) {
+            while (p < stop) {
+              const int64_t vectors = WidthFor<T>(stop - p, width), lanes = vectors * kL;
+              const int64_t end = std::min(stop, p + lanes), row = p / wide;
+              const auto sum = TileOf<T, false>(size, vectors);
+              T* y = y_at(group, n, d, first + row, p % wide) + begin * p_.y_output;
+              if (y_step(2) == 1 && p % wide + lanes <= across.count) {
+                sum(sums, a, 1, own + p, y, p_.y_output, false);
+                p = end;
+                continue;
+              }
+              sum(sums, a, 1, own + p, tile, lanes, false);
+              for (int64_t at = p; at < end;) {
+                const int64_t h = at / wide, w = at % wide, to = std::min(end, (h + 1) * wide);
+                const int64_t count = std::min(to - at, across.count - w);
+                if (count > 0) {
+                  Put(tile + (at - p), lanes, size, count,
+                      y_at(group, n, d, first + h, w) + begin * p_.y_output, p_.y_output,
+                      y_step(2));
+                }
+                at = to;
+              }
+              p = end;
             }
-            at = to;
-          }
-          p = end;
+          };
+          for (int64_t h = 0; h < high && by_rows; ++h) multiply(h * wide, h * wide + across.count);
+          if (!by_rows) multiply(0, (high - 1) * wide + across.count);
         }
       }
     });
   }
 
-  // Copies the input to [input feature][depth][remainders][row][position].
-  void PackPlanes(const T* x, int64_t d, int64_t first, int64_t high, int64_t wide, int64_t plane,
-                  const std::vector<int64_t>& y_rests, const std::vector<int64_t>& x_rests,
-                  T* to) const {
-    const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
+  // Copies the input at a depth to [remainders][row][position], with a distance between features.
+  void PackPlanes(const T* x, int64_t z, int64_t first, int64_t high, int64_t wide, int64_t plane,
+                  int64_t feature, const std::vector<int64_t>& y_rests,
+                  const std::vector<int64_t>& x_rests, T* to) const {
+    const Axis &down = axes_[1], &across = axes_[2];
     const Source<T> input = Input(x, p_.inputs, p_.x_input);
     const int64_t x_stride = input.stride[2] * across.step;
-    const int64_t planes = depth.taps * int64_t(y_rests.size()) * int64_t(x_rests.size());
-    const int64_t feature = planes * plane;
-    for (int64_t tap = 0; tap < depth.taps; ++tap) {
-      const int64_t z = d * depth.step + depth.offset + tap * depth.spread;
-      for (const int64_t y_rest : y_rests) {
-        for (const int64_t x_rest : x_rests) {
-          // Positions from x_rest + offset on, in steps, as far as there are any.
-          const int64_t from = across.offset + x_rest;
-          const int64_t left =
-              std::clamp<int64_t>(PartsFor(std::max<int64_t>(-from, 0), across.step), 0, wide);
-          const int64_t right = std::clamp<int64_t>(
-              from >= input.size[2] ? 0 : (input.size[2] - from - 1) / across.step + 1, left, wide);
-          const int64_t count = right - left;
-          const auto clear = [&](int64_t at, int64_t size) {
-            for (int64_t i = 0; i < p_.inputs; ++i) std::fill_n(to + i * feature + at, size, T(0));
-          };
-          for (int64_t row = 0; row < high; ++row) {
-            const int64_t y = (first + row) * down.step + down.offset + y_rest;
-            if (z < 0 || z >= input.size[0] || y < 0 || y >= input.size[1]) {
-              clear(row * wide, wide);
-              continue;
-            }
-            clear(row * wide, left);
-            clear(row * wide + right, wide - right);
-            const T* at = input.at + z * input.stride[0] + y * input.stride[1] +
-                          from * input.stride[2] + left * x_stride;
-            T* put = to + row * wide + left;
-            if (p_.x_input == 1 && p_.inputs > 1) {
-              Transpose(at, x_stride, count, p_.inputs, put, feature);
-              continue;
-            }
-            for (int64_t i = 0; i < p_.inputs; ++i, at += p_.x_input, put += feature) {
-              if (x_stride == 1) {
-                std::copy_n(at, count, put);
-              } else if (x_stride == 2) {
-                for (int64_t w = 0; w < count; ++w) put[w] = at[w * 2];
-              } else {
-                for (int64_t w = 0; w < count; ++w) put[w] = at[w * x_stride];
-              }
+    for (const int64_t y_rest : y_rests) {
+      for (const int64_t x_rest : x_rests) {
+        // Positions from x_rest + offset on, in steps, as far as there are any.
+        const int64_t from = across.offset + x_rest;
+        const int64_t left =
+            std::clamp<int64_t>(PartsFor(std::max<int64_t>(-from, 0), across.step), 0, wide);
+        const int64_t right = std::clamp<int64_t>(
+            from >= input.size[2] ? 0 : (input.size[2] - from - 1) / across.step + 1, left, wide);
+        const int64_t count = right - left;
+        const auto clear = [&](int64_t at, int64_t size) {
+          for (int64_t i = 0; i < p_.inputs; ++i) std::fill_n(to + i * feature + at, size, T(0));
+        };
+        for (int64_t row = 0; row < high; ++row) {
+          const int64_t y = (first + row) * down.step + down.offset + y_rest;
+          if (z < 0 || z >= input.size[0] || y < 0 || y >= input.size[1]) {
+            clear(row * wide, wide);
+            continue;
+          }
+          clear(row * wide, left);
+          clear(row * wide + right, wide - right);
+          const T* at = input.at + z * input.stride[0] + y * input.stride[1] +
+                        from * input.stride[2] + left * x_stride;
+          T* put = to + row * wide + left;
+          if (p_.x_input == 1 && p_.inputs > 1) {
+            Transpose(at, x_stride, count, p_.inputs, put, feature);
+            continue;
+          }
+          for (int64_t i = 0; i < p_.inputs; ++i, at += p_.x_input, put += feature) {
+            if (x_stride == 1) {
+              std::copy_n(at, count, put);
+            } else if (x_stride == 2) {
+              for (int64_t w = 0; w < count; ++w) put[w] = at[w * 2];
+            } else {
+              for (int64_t w = 0; w < count; ++w) put[w] = at[w * x_stride];
             }
           }
-          to += plane;
         }
+        to += plane;
       }
     }
   }
@@ -466,7 +297,7 @@ class Convolution {
     const int64_t count = static_cast<int64_t>(firsts.size());
     firsts.push_back(static_cast<int64_t>(blocks.size()));
     const int64_t alike = p_.batch * depth.count * count;
-    const int64_t rows = RowsOfTask(inputs * wide * most * depth.taps, alike);
+    const int64_t rows = RowsOfTask(down, inputs * wide * most * depth.taps, alike);
     const int64_t high = down.reach(rows), chunks = PartsFor(down.count, rows);
     const int64_t size = inputs * depth.taps * high * wide * most;
     const auto middle = down.Inner(p_.dimensions[1].x_size);
@@ -759,13 +590,6 @@ class Convolution {
       }
     }
   }
-
-  ffi::ThreadPool& pool_;
-  const Problem p_;
-  const T* x_;
-  const T* w_;
-  T* y_;
-  Axis axes_[kSpatial];
 };
 
 // A convolution, of which `sizes` is the problem, of elements of one of these types.

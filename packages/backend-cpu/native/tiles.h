@@ -19,6 +19,9 @@ constexpr bool kManyRegisters = true;
 constexpr bool kManyRegisters = false;
 #endif
 
+// Steps of a tile between two comparisons with their number: small tiles have time for more.
+constexpr int kStepsTogether = kManyRegisters ? 1 : 4;
+
 // Clang divides wide vectors in two, for older processors' sake, where nothing asks for them.
 #if defined(__clang__) && defined(__AVX512F__)
 #define DOVETAIL_WIDE __attribute__((min_vector_width(512)))
@@ -55,6 +58,11 @@ template <typename T>
 using TileFunction = void (*)(const Sums&, const T* a, int64_t a_row, const T* b, T* y,
                               int64_t y_row, bool add);
 
+// Whether the numbers of the rows are in registers, and not the vectors that they are multiplied
+// with, since they are fewer.
+template <bool kLanewise, int kVectors, int kRows>
+constexpr bool kBroadcastFirst = !kLanewise && !kManyRegisters && kVectors > kRows;
+
 template <typename T, bool kLanewise, int kVectors, int kRows>
 DOVETAIL_WIDE void Tile(const Sums& sums, const T* a, int64_t a_row, const T* b, T* y,
                         int64_t y_row, bool add) {
@@ -66,26 +74,42 @@ DOVETAIL_WIDE void Tile(const Sums& sums, const T* a, int64_t a_row, const T* b,
     const T* from = b + sums.b_offsets[tap];
     const T* rows[kPointers];
     for (int i = 0; i < kPointers; ++i) rows[i] = a + sums.a_offsets[tap] + 4 * i * a_row;
+#pragma GCC unroll kStepsTogether
     for (int64_t step = 0; step < sums.steps; ++step) {
-      Vector factor[kVectors];
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        std::memcpy(&factor[v], from + v * kLanes<T>, sizeof(Vector));
-      }
+      if constexpr (kBroadcastFirst<kLanewise, kVectors, kRows>) {
+        Vector other[kRows];
 #pragma GCC unroll 16
-      for (int row = 0; row < kRows; ++row) {
-        const T* at = rows[row / 4] + row % 4 * a_row;
-        if constexpr (kLanewise) {
+        for (int row = 0; row < kRows; ++row) {
+          other[row] = rows[row / 4][row % 4 * a_row] - Vector{};
+        }
 #pragma GCC unroll 8
-          for (int v = 0; v < kVectors; ++v) {
-            Vector other;
-            std::memcpy(&other, at + v * kLanes<T>, sizeof(Vector));
-            total[row][v] += other * factor[v];
+        for (int v = 0; v < kVectors; ++v) {
+          Vector factor;
+          std::memcpy(&factor, from + v * kLanes<T>, sizeof(Vector));
+#pragma GCC unroll 16
+          for (int row = 0; row < kRows; ++row) total[row][v] += other[row] * factor;
+        }
+      } else {
+        Vector factor[kVectors];
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          std::memcpy(&factor[v], from + v * kLanes<T>, sizeof(Vector));
+        }
+#pragma GCC unroll 16
+        for (int row = 0; row < kRows; ++row) {
+          const T* at = rows[row / 4] + row % 4 * a_row;
+          if constexpr (kLanewise) {
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+              Vector other;
+              std::memcpy(&other, at + v * kLanes<T>, sizeof(Vector));
+              total[row][v] += other * factor[v];
+            }
+          } else {
+            const T other = *at;
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) total[row][v] += other * factor[v];
           }
-        } else {
-          const T other = *at;
-#pragma GCC unroll 8
-          for (int v = 0; v < kVectors; ++v) total[row][v] += other * factor[v];
         }
       }
       from += sums.b_step;

@@ -84,6 +84,9 @@ CASES: Final = {
     "long kernel, transposed": Case(1, 1, 1, (300,), (190,), 1, (0, 0), 2),
     "three dimensions": Case(1, 4, 17, (5, 6, 7), (3, 2, 3), (1, 2, 1), (1, 1), 1, (2, 1, 1)),
     "three dimensions, transposed": Case(1, 4, 17, (5, 4, 3), (3, 2, 3), 1, (1, 2), (2, 1, 2)),
+    "three dimensions in strides": Case(2, 4, 17, (9, 6, 7), (4, 2, 3), (2, 1, 1), (2, 1)),
+    "three dimensions, dilated": Case(1, 3, 17, (12, 5, 6), (3, 2, 3), 1, (1, 2), 1, (2, 1, 1)),
+    "dilated depth in strides": Case(1, 3, 9, (25, 5, 6), (3, 2, 3), (2, 1, 1), (1, 2), 1, 3),
     "column": Case(1, 4, 40, (60, 1), (3, 1), padding=((1, 1), (0, 0))),
     "kernel as large as the input": Case(19, 3, 40, (8, 9), (7, 9)),
     "one result": Case(5, 4, 3, (20, 20), (20, 20)),
@@ -93,6 +96,10 @@ CASES: Final = {
     "few results of groups": Case(3, 4, 8, (12, 12), (10, 11), feature_groups=5),
     "groups of examples": Case(6, 3, 4, (12, 13), (10, 11), batch_groups=3),
     "groups of many examples": Case(40, 3, 1, (12, 13), (3, 3), batch_groups=40),
+    "rows that fill vectors": Case(2, 3, 18, (5, 64), (3, 3), padding=(1, 1)),
+    "large kernel": Case(2, 96, 104, (9, 10), (3, 3), padding=(1, 1)),
+    "large kernel, transposed": Case(1, 96, 104, (5, 6), (3, 3), 1, (2, 2), 2),
+    "transposed by more than the kernel": Case(1, 5, 72, (8, 7), (2, 3), 1, (1, 2), (3, 2)),
     "many rows": Case(1, 16, 32, (130, 40), (3, 3), padding=(1, 1)),
 }
 LAYOUTS: Final = ("features first", "features last", "mixed")
