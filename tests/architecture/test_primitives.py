@@ -17,6 +17,7 @@ KEYED_BY_NAME = {
     "dovetail._core.lower.rules": "lowering tables",
     "dovetail._core.runtime.calls.fallback": "counts what was computed elsewhere",
     "dovetail._core.runtime.devices.host_functions": "functions of backends, as lowering tables",
+    "dovetail_cpu.lowerings.expressions": "steps of a kernel, as functions of backends",
     "dovetail_onnx.conversion": "converters to another format, as lowering tables",
 }
 

@@ -84,6 +84,13 @@ void Multiply(float* x, int64_t rows, const float* factors) {
   }
 }
 
+// Whether none of eight keys is seen.
+bool IsHidden(const bool* mask) {
+  uint64_t bytes;
+  std::memcpy(&bytes, mask, sizeof(bytes));
+  return bytes == 0;
+}
+
 class Attending {
  public:
   explicit Attending(const Attention& sizes)
@@ -147,8 +154,10 @@ class Attending {
     for (int64_t i = 0; i < count; ++i, mask += s_.mask_row) {
       const auto* const from = static_cast<const bool*>(std::memchr(mask, 1, s_.keys));
       if (from == nullptr) return;
-      const auto* const to = static_cast<const bool*>(memrchr(mask, 1, s_.keys));
-      first = std::min<int64_t>(first, from - mask), last = std::max<int64_t>(last, to + 1 - mask);
+      int64_t to = s_.keys;
+      while (to - last >= 8 && IsHidden(mask + to - 8)) to -= 8;
+      while (to > last && !mask[to - 1]) --to;
+      first = std::min<int64_t>(first, from - mask), last = std::max(last, to);
     }
     *begin = first, *end = last;
   }

@@ -10,9 +10,9 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from jaxlib.mlir.dialects import stablehlo
 
 from dovetail.extend import ShapedArray
+from dovetail.extend.lowering import dot_dimension_numbers
 from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings.differences import axes_of, is_largest, is_reduction, root
 from dovetail_cpu.lowerings.elementary import constant_of, is_made_by, is_used_once
@@ -182,12 +182,8 @@ def _of_product(x: Any) -> _Product | None:
         return _Product(q, keys, k, x_step, y_step, placed[::-1])
     if not is_made_by(x, "dot_general") or "algorithm" in x.owner.attributes:
         return None
-    numbers = stablehlo.DotDimensionNumbers(x.owner.attributes["dot_dimension_numbers"])
+    over, batch = (list(zip(*pair, strict=True)) for pair in dot_dimension_numbers(x.owner))
     (q, in_q), (k, in_k) = map(as_it_lies, x.owner.operands)
-    batch = [*zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True)]
-    over = [
-        *zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True)
-    ]
     sizes = x.owner.operands[0].type.shape
     summed = merged([(sizes[d], in_q[d], in_k[e]) for d, e in over])
     if len(summed) != 1:

@@ -7,6 +7,7 @@ steps in the nearest cache. Its steps are loops, so arithmetic alone is left to 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -80,7 +81,8 @@ class _Expression:
                 self._values[out] = self._of(eqn, out)
 
     def _of(self, eqn: Any, out: Any) -> _Value:
-        name, params, first = eqn.primitive.name, eqn.params, eqn.invars[0]
+        name = eqn.primitive.name
+        params, first = eqn.params, eqn.invars[0]
         if name == "broadcast_in_dim" and first.aval.shape == ():
             return self._read(first)
         if out.aval.shape != self._shape:
@@ -167,12 +169,9 @@ class _Expression:
 
 def _whole(context: Any, values: tuple[Any, ...], called: Any) -> Any:
     """The result of the program whose last equation is the current one, if it suits the kernel."""
-    equation, program = context.equation, context.program
-    if program is None or not program.eqns or program.eqns[-1] is not equation:
-        return NotImplemented
-    (out,) = context.avals_out
+    program, (out,) = context.program, context.avals_out
     if (
-        list(program.outvars) != list(equation.outvars)
+        list(program.outvars) != list(context.equation.outvars)
         or program.constvars
         or out.symbolic
         or out.dtype.name not in _BITS
@@ -212,7 +211,7 @@ def _is_of(called: Any, arguments: list[Any]) -> bool:
 
 
 def first(rules: LoweringTable) -> LoweringTable:
-    """The rules, before each of which it is looked whether an expression ends."""
+    """The rules, and for the last equation of a program first whether it ends an expression."""
     names = {*_ARITHMETIC, "integer_pow", *(name for name, _ in _FUNCTIONS)}
     return LoweringTable([{**rules, **{name: _or_rule(rules.get(name)) for name in names}}])
 
@@ -220,7 +219,10 @@ def first(rules: LoweringTable) -> LoweringTable:
 def _or_rule(rule: Any) -> Any:
     def lower(context: Any, *values: Any, **params: Any) -> Any:
         called = NotImplemented if rule is None else rule(context, *values, **params)
+        program = context.program
+        if program is None or program.eqns[-1] is not context.equation:
+            return called
         whole = _whole(context, values, called)
         return called if whole is NotImplemented else whole
 
-    return lower
+    return lower if rule is None else functools.wraps(rule)(lower)

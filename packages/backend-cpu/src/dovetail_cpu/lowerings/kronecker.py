@@ -6,6 +6,7 @@ from math import prod
 from typing import Any, Final
 
 from dovetail.extend import ShapedArray
+from dovetail.extend.core import primitives
 from dovetail_cpu import kernels
 
 _DTYPES: Final = frozenset({"float32", "float64", "int32", "uint32", "int64", "uint64"})
@@ -55,6 +56,6 @@ def _is_result(context: Any) -> bool:
         context.runs_once()
         and program is not None
         and len(uses) == 1
-        and (uses[0] is context.equation or uses[0].primitive.name == "reshape")
+        and (uses[0] is context.equation or uses[0].primitive is primitives.reshape_p)
         and uses[0].outvars[0] in program.outvars
     )

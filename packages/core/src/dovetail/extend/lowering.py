@@ -20,6 +20,7 @@ Cholesky decompositions by a library that reports failures:
     TABLE.rule("dce_sink")(keep_alive)
 """
 
+from dovetail._core.hlo.attributes import dot_dimension_numbers as dot_dimension_numbers
 from dovetail._core.hlo.expressions import Expression as Expression
 from dovetail._core.hlo.expressions import by_kind as by_kind
 from dovetail._core.hlo.expressions import repeat_downwards as repeat_downwards
@@ -51,6 +52,7 @@ __all__ = [
     "conjugate",
     "copy_to_memory",
     "divided_by_power_of_two",
+    "dot_dimension_numbers",
     "exchange_rows",
     "keep_alive",
     "multiplied_by_power_of_two",

@@ -11,7 +11,36 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.hlo.mlir import Attribute, Type, ir, stablehlo
 
-__all__ = ["AttributeBuilder", "convert_attribute"]
+__all__ = ["AttributeBuilder", "convert_attribute", "dot_dimension_numbers"]
+
+_Pair = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def dot_dimension_numbers(operation: Any) -> tuple[_Pair, _Pair]:
+    """The dimensions of a product that was made before.
+
+    Args:
+        operation: a `stablehlo.dot_general`, such as the owner of an operand.
+
+    Returns:
+        Those that are summed over, and those of the batch, each of both operands: what
+        `lax.dot_general` takes.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.extend import LoweringTable
+        >>> from dovetail.extend.lowering import dot_dimension_numbers
+        >>> table = LoweringTable()
+        >>> @table.rule("neg")
+        ... def neg(context, x):
+        ...     if getattr(x.owner, "name", "") == "stablehlo.dot_general":
+        ...         print(dot_dimension_numbers(x.owner))
+        ...     return NotImplemented
+    """
+    numbers = stablehlo.DotDimensionNumbers(operation.attributes["dot_dimension_numbers"])
+    summed = numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions
+    batch = numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions
+    return (tuple(summed[0]), tuple(summed[1])), (tuple(batch[0]), tuple(batch[1]))
 
 
 def _of_int(value: int) -> Attribute:
