@@ -13,7 +13,7 @@ from scipy import special
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail_cpu.kernel_library import library
+from dovetail_cpu.kernel_library import has_long_vectors, library
 
 pytestmark = pytest.mark.skipif(
     library() is None, reason="no kernels were built: there is no C++ compiler"
@@ -110,6 +110,19 @@ def test_what_is_no_softmax_of_the_kernel(function: Any, by_kernel: Any, drawn: 
         expected = function(x)
     found = by_kernel(function, x, kernel=False)
     np.testing.assert_allclose(found, expected, rtol=2e-3)
+
+
+def test_softmax_of_products(by_kernel: Any, drawn: Any) -> None:
+    """For long vectors the compiler has a library, which computes attention, too."""
+    x = drawn("float32", 40, 40)
+
+    def function(x: Any) -> Any:
+        return dt.nn.softmax(x[:4] @ x)
+
+    with dt.cpu_kernels(False):
+        expected = function(x)
+    found = by_kernel(function, x, kernel=not has_long_vectors())
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("shape", "axis"), REDUCED)
