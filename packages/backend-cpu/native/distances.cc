@@ -64,19 +64,7 @@ DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* colu
       }
     }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      T* const to = sums + r * stride + v * kLanes<T>;
-      if constexpr (kAdd) {
-        Vector before;
-        std::memcpy(&before, to, sizeof(Vector));
-        total[r][v] += before;
-      }
-      std::memcpy(to, &total[r][v], sizeof(Vector));
-    }
-  }
+  StoreTile(total, sums, stride, kAdd);
 }
 
 // The same for any size.

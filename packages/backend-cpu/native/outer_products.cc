@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "interrupts.h"
 #include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
@@ -29,6 +30,7 @@ void Products(ffi::ThreadPool& pool, const T* x, const T* y, T* out, int64_t row
   ParallelFor(pool, parts, [&](int64_t part) {
     std::vector<T> spread(size);
     for (int64_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) {
+      EndIfInterrupted();
       for (int64_t j = 0; j < columns; ++j) {
         std::fill_n(spread.begin() + j * width, width, x[i * columns + j]);
       }

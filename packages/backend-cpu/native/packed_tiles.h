@@ -43,19 +43,7 @@ DOVETAIL_WIDE void PackedTile(int64_t steps, const T* a, const T* b, T* y, int64
     a += kTogether * kRows, b += kTogether * kVectors * kLanes<T>;
   }
   for (; k < steps; ++k, a += kRows, b += kVectors * kLanes<T>) step(a, b);
-#pragma GCC unroll 16
-  for (int row = 0; row < kRows; ++row) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) {
-      T* to = y + row * y_row + v * kLanes<T>;
-      if (add) {
-        Vector before;
-        std::memcpy(&before, to, sizeof(Vector));
-        total[row][v] += before;
-      }
-      std::memcpy(to, &total[row][v], sizeof(Vector));
-    }
-  }
+  StoreTile(total, y, y_row, add);
 }
 
 template <typename T, int kVectors, int... kRows>

@@ -63,6 +63,25 @@ using TileFunction = void (*)(const Sums&, const T* a, int64_t a_row, const T* b
 template <bool kLanewise, int kVectors, int kRows>
 constexpr bool kBroadcastFirst = !kLanewise && !kManyRegisters && kVectors > kRows;
 
+// Writes the sums of a tile, or adds them to what is there.
+template <typename T, typename Vector, int kRows, int kVectors>
+inline __attribute__((always_inline)) void StoreTile(Vector (&total)[kRows][kVectors], T* y,
+                                                     int64_t y_row, bool add) {
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      T* const to = y + row * y_row + v * kLanes<T>;
+      if (add) {
+        Vector before;
+        std::memcpy(&before, to, sizeof(Vector));
+        total[row][v] += before;
+      }
+      std::memcpy(to, &total[row][v], sizeof(Vector));
+    }
+  }
+}
+
 template <typename T, bool kLanewise, int kVectors, int kRows>
 DOVETAIL_WIDE void Tile(const Sums& sums, const T* a, int64_t a_row, const T* b, T* y,
                         int64_t y_row, bool add) {
@@ -117,19 +136,7 @@ DOVETAIL_WIDE void Tile(const Sums& sums, const T* a, int64_t a_row, const T* b,
       for (int i = 0; i < kPointers; ++i) rows[i] += sums.a_step;
     }
   }
-#pragma GCC unroll 16
-  for (int row = 0; row < kRows; ++row) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      T* to = y + row * y_row + v * kLanes<T>;
-      if (add) {
-        Vector before;
-        std::memcpy(&before, to, sizeof(Vector));
-        total[row][v] += before;
-      }
-      std::memcpy(to, &total[row][v], sizeof(Vector));
-    }
-  }
+  StoreTile(total, y, y_row, add);
 }
 
 template <typename T, bool kLanewise, int kVectors, int... kRows>

@@ -172,7 +172,10 @@ void PartRow(ffi::ThreadPool* pool, const T* x, T pivot, int64_t size, Position*
   const auto for_blocks = [&](const auto& body) {
     const auto of_part = [&](int64_t part) {
       const int64_t begin = size * part / parts, end = size * (part + 1) / parts;
-      for (int64_t i = begin; i < end; i += kBlock) body(part, i, std::min(kBlock, end - i));
+      for (int64_t i = begin; i < end; i += kBlock) {
+        EndIfInterrupted();
+        body(part, i, std::min(kBlock, end - i));
+      }
     };
     if (parts == 1) return of_part(0);
     ParallelFor(*pool, parts, of_part);

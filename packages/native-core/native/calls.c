@@ -299,6 +299,7 @@ static PyObject *function_call(PyObject *object, PyObject *const *args, size_t n
     PyObject *result = NULL;
     int refused = 0;
     if (self->way_count) result = without_program(self, args, nargs, kwnames, &refused);
+    if (result == NULL && PyErr_Occurred()) return NULL;
     if (result == NULL && !refused && self->offer != NULL &&
         (self->offer_once ? !self->has_run : kwnames == NULL && holds_value(args, nargs)))
       result = offered(self->offer, args, nargs, kwnames, !self->offer_once);

@@ -69,7 +69,7 @@ if native.calls is not None:
         _jax.ArrayImpl,
         FreedValue,
         get_traceback,
-        lambda value, action, all_of_it: retire_donated([value], action, delete=all_of_it),
+        lambda value, action, delete: retire_donated([value], action, delete=delete),
         _private,
         MOST_COPIED,
         Array.__array__,
