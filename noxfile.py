@@ -252,12 +252,11 @@ def wheels(session: nox.Session) -> None:
         python = str(environment / "bin" / "python")
         tag = f"cp{version.replace('.', '')}"
         if not list(DIST.glob(f"dovetail_native-*-{tag}-*.whl")):
-            requirements = ("hatchling>=1.26", "numpy>=2.0", *group("compiler"))
+            requirements = ("hatchling>=1.26", "numpy>=2.0")
             session.run(python, "-m", "pip", "install", "-q", *requirements, external=True)
             with session.chdir(ROOT / "packages" / "native-core"):
-                zig = {"CC": f"{python} -m ziglang cc"}
                 build = (python, "-m", "hatchling", "build", *words)
-                session.run(*build, env=zig, external=True)
+                session.run(*build, env=COMPILERS, external=True)
         # README's command, then the exporter, and the backends for hardware that is not here.
         pip = (python, "-m", "pip", "install", "-q", "--find-links", "dist")
         session.run(*pip, "dovetail-core[cpu,native,testing]", external=True)

@@ -45,7 +45,7 @@ LINKED = ("-shared", "-pthread", "-s")
 #: The environment variable by which a wheel without kernels is built, if it is 1.
 WITHOUT = "DOVETAIL_WITHOUT_KERNELS"
 #: The environment variable that names the instruction sets to compile for, if not all are wanted:
-#: words with commas between them, or "native" for those that this processor has.
+#: words with commas between them, or "native" for the best one that this processor has.
 CHOSEN = "DOVETAIL_KERNELS_FOR"
 #: The environment variable that names a folder where what is compiled is kept for the next build.
 KEPT = "DOVETAIL_KERNELS_KEPT_IN"
@@ -104,8 +104,7 @@ class KernelHook(BuildHookInterface):
         if not known or chosen is None:
             return known
         if chosen == "native":
-            usable = LIBRARIES["usable_libraries"]()
-            return tuple(level for level in known if level in usable)
+            return tuple(LIBRARIES["usable_libraries"]()[:1])
         wanted = {word.strip() for word in chosen.split(",")}
         if not wanted <= {*known}:
             raise ValueError(f"{CHOSEN}={chosen}: expected native, or words of {', '.join(known)}")
