@@ -205,17 +205,14 @@ raise SystemExit(pytest.main([{file!r}, *words]))
 """
 
 
-def older_levels() -> list[list[str]]:
-    """What the processor of each library has that is not the one in use, but could be."""
-    file = library()
-    names = [name for name, _ in X86_LEVELS]
-    if file is None or file.stem not in names:
-        return []
-    return [names[i:] for i in range(names.index(file.stem) + 1, len(names))]
+NAMES = [name for name, _ in X86_LEVELS]
 
 
-@pytest.mark.parametrize("levels", older_levels(), ids=lambda levels: levels[0])
+@pytest.mark.parametrize("levels", [NAMES[i:] for i in range(1, len(NAMES))], ids=lambda x: x[0])
 def test_libraries_for_older_processors(levels: list[str]) -> None:
+    file = library()
+    if file is None or file.stem in levels or not file.with_stem(levels[0]).exists():
+        pytest.skip("there is no library beside the one in use; DOVETAIL_KERNELS_FOR chooses them")
     source = PROGRAM.format(folders=sys.path, levels=levels, file=__file__)
     ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
