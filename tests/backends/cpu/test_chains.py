@@ -41,12 +41,18 @@ BLOCK = normals(3, 4, 5)
 INDICES = np.array([3, 0, 6, 6, 1], np.int32)
 
 
+def by_program(function: Callable[..., Any], *args: Any) -> dt.Array:
+    with dt.direct_calls("none"):
+        result: dt.Array = dt.jit(function).lower(*args).compile()(*args)
+    return result
+
+
 def check(
     function: Callable[..., Any], *args: Any, tolerance: float = 2e-6, direct: bool = True
 ) -> None:
     """A function gives what its program gives, again and again, and no program is run."""
     arrays = [jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in args]
-    expected = np.asarray(dt.jit(function).lower(*arrays).compile()(*arrays))
+    expected = np.asarray(by_program(function, *arrays))
     compiled = dt.jit(function)
     for values in (arrays, arrays, args):
         result = compiled(*values)
@@ -100,7 +106,7 @@ def test_reductions_of_special_values(name: str) -> None:
         check(function, values)
         check(function, np.repeat(values, 70))
         found = np.asarray(dt.jit(function)(values))
-        program = np.asarray(dt.jit(function).lower(values).compile()(values))
+        program = np.asarray(by_program(function, values))
         numbers = ~np.isnan(program)
         np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(program[numbers]))
     check(function, INTEGERS)
@@ -175,7 +181,7 @@ SHAPES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_shapes(name: str) -> None:
     function, operands = SHAPES[name]
     arrays = [jnp.asarray(x) for x in operands]
-    expected = np.asarray(dt.jit(function).lower(*arrays).compile()(*arrays))
+    expected = np.asarray(by_program(function, *arrays))
     compiled = dt.jit(function)
     for _ in range(3):
         np.testing.assert_allclose(compiled(*arrays), expected, rtol=2e-6, atol=2e-6)
@@ -546,7 +552,7 @@ def test_random_numbers(name: str) -> None:
     function = dt.jit(KEYED[name])
     for seed in (0, 7, 2**31 - 1):
         key = dt.random.key(seed)
-        expected = np.asarray(dt.jit(KEYED[name]).lower(key).compile()(key))
+        expected = np.asarray(by_program(KEYED[name], key))
         for _ in range(2):
             result = function(key)
             assert held_value(result) is not None
@@ -556,7 +562,7 @@ def test_random_numbers(name: str) -> None:
             else:
                 np.testing.assert_array_equal(result, expected)
     with dt.threefry_partitionable(False):
-        expected = np.asarray(dt.jit(KEYED[name]).lower(key).compile()(key))
+        expected = np.asarray(by_program(KEYED[name], key))
         np.testing.assert_allclose(function(key), expected, rtol=2e-6, atol=2e-7)
 
 
@@ -693,7 +699,7 @@ def test_numbers_of_64_bits() -> None:
 
     with dt.enable_x64(True):
         x, i = jnp.asarray(X.astype(np.float64)), jnp.arange(5)
-        expected = dt.jit(values).lower(x, i).compile()(x, i)
+        expected = by_program(values, x, i)
         for _ in range(2):
             result = dt.jit(values)(x, i)
             assert result.dtype == np.float64

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import compress
+from operator import is_not
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -20,7 +21,7 @@ from typing import (
 
 from dovetail._core.api.call_caches import CacheInfo
 from dovetail._core.api.inspection import ShapeDtypeStruct, struct_of
-from dovetail._core.base import pytree
+from dovetail._core.base import config, events, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.errors import BackendUnavailableError, InconclusiveDimensionOperation
 from dovetail._core.base.events import Cause, because
@@ -29,9 +30,10 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.dimension_solving import scope_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.donation import raise_explained, retire_donated
+from dovetail._core.runtime.calls.direct_calls import tell_way
 from dovetail._core.runtime.calls.fastpath import fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_program
-from dovetail._core.runtime.calls.jit import Missed
+from dovetail._core.runtime.calls.jit import CallArguments, Missed, direct_way
 from dovetail._core.runtime.calls.shortages import watch
 from dovetail._core.runtime.calls.special_values import kept
 from dovetail._core.runtime.calls.staged_program import StagedProgram
@@ -332,7 +334,12 @@ class Lowered(Stage):
             staged.programs.setdefault(place, program)  # calls of the function run it, too
         about = (program.executable, module, place, options)
         return Compiled(
-            staged, program, module, partial(serialized, *about), partial(with_own_names, *about)
+            staged,
+            program,
+            module,
+            partial(serialized, *about),
+            partial(with_own_names, *about),
+            needed=bool(compiler_options) or place is not default_sharding(),
         )
 
 
@@ -361,6 +368,8 @@ class Compiled(Stage):
         lowered: Any,
         write: Callable[[], bytes],
         named: Callable[[], Any] | None = None,
+        *,
+        needed: bool = True,
     ) -> None:
         super().__init__(staged)
         self._program = program
@@ -372,6 +381,13 @@ class Compiled(Stage):
         self._text: str | None = None
         self._donates = any(staged.donated)
         self._fast = self._fast_path()
+        # Whether each call runs the program; small ones give the same without it.
+        self._needed = (
+            needed
+            or self._donates
+            or not staged.options.is_plain
+            or not hasattr(self._fast, "_add_direct")
+        )
 
     def _fast_path(self) -> Any:
         """What calls the program: a function of C++, which asks `_miss` once for each signature."""
@@ -622,6 +638,10 @@ class Compiled(Stage):
                 f"the sharding {program.in_shardings[number]}, but it got one with "
                 f"{operands[number].sharding}; move it with dovetail.device_put(x, sharding)"
             )
+        if not self._needed and not events.listeners:
+            result = self._directly(args, kwargs, leaves)
+            if result is not None:
+                return result, None, True
         committed = place is not None or type(program.sharding) is not SingleDeviceSharding
         followed = follow_program(staged.closed, operands)
         watch(name, staged.closed.jaxpr, staged.names, self._program)
@@ -647,6 +667,18 @@ class Compiled(Stage):
             return result, None, True
         data = fastpath(program, leaves, result, committed, staged.describe)
         return result, data, data is None
+
+    def _directly(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]) -> Any:
+        """The result of a call that needs no program, now and later; None if it needs one."""
+        staged = self._staged
+        if any(map(is_not, map(aval_of, leaves), staged.in_avals)):
+            return None
+        positions = tuple(range(len(args)))
+        arguments = CallArguments(
+            args, kwargs, positions, args, kwargs, leaves, staged.in_tree, statics=()
+        )
+        way = direct_way(arguments, staged) if config.direct_calls.value == "all" else None
+        return None if way is None else tell_way(self._fast, way, args, kwargs)
 
 
 def _alive(held: weakref.ref[Compiled]) -> Compiled:

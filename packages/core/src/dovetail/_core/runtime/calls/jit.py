@@ -107,6 +107,30 @@ class CallArguments(NamedTuple):
     statics: tuple[Any, ...]
 
 
+def direct_way(arguments: CallArguments, staged: StagedProgram) -> Way | None:
+    """How a call with the arguments is computed without a program; None if it needs one."""
+    if config.direct_calls.value == "none" or staged.uses or staged.narrowed or staged.empty:
+        return None
+    if any(staged.donated):
+        from dovetail._core.lower.donation import match_donations  # deferred: few calls donate
+
+        closed = staged.closed
+        donation = match_donations(closed.in_avals, closed.out_avals, staged.donated)
+        if donation.donors or donation.unused:
+            return None  # what is lowered says which of them are deleted
+    args, kwargs = arguments.args, arguments.kwargs
+    dynamic = [*arguments.positions, *sorted(arguments.keywords)]
+    values: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+    given = {name: Argument(value, None, (), 0) for name, value in values.items()}
+    first = 0
+    trees = [tree for half in arguments.in_tree.children() for tree in half.children()]
+    for name, tree in zip(dynamic, trees, strict=True):
+        end = first + tree.num_leaves
+        given[name] = Argument(None, tree, arguments.leaves[first:end], first)
+        first = end
+    return chained_way(staged.closed, list(given.values()), staged.out_tree, tuple(kwargs))
+
+
 class JitFunction:
     """A function to compile, and how; the Python side of the C++ callable.
 
@@ -156,17 +180,8 @@ class JitFunction:
         self._own: dict[Any, StagedProgram] = {}
         #: Serves calls of programs that call Python; None before there is one.
         self._guarded: Any = None
-        plain = JitOptions(
-            name=options.name,
-            static_argnums=options.static_argnums,
-            static_argnames=options.static_argnames,
-            keep_unused=options.keep_unused,
-            inline=options.inline,
-            donate_argnums=options.donate_argnums,
-            donate_argnames=options.donate_argnames,
-        )
         compiled = does_all(options.donate_argnums) and not process_ends.in_child()
-        self._may_be_direct = compiled and options == plain
+        self._may_be_direct = compiled and options.is_plain
         if options.compiler_options:
             from dovetail._core.runtime.programs import compilation  # deferred: few give options
 
@@ -396,28 +411,9 @@ class JitFunction:
     def _way(self, arguments: CallArguments, staged: StagedProgram) -> Way | None:
         """How a call is computed without a program; None if it is not."""
         wanted = config.direct_calls.value
-        if wanted == "none" or (wanted == "eager" and self.has_lines):
+        if not self._may_be_direct or (wanted == "eager" and self.has_lines):
             return None
-        if not self._may_be_direct or staged.uses or staged.narrowed or staged.empty:
-            return None
-        if any(staged.donated):
-            from dovetail._core.lower.donation import match_donations  # deferred: few calls donate
-
-            closed = staged.closed
-            donation = match_donations(closed.in_avals, closed.out_avals, staged.donated)
-            if donation.donors or donation.unused:
-                return None  # what is lowered says which of them are deleted
-        args, kwargs = arguments.args, arguments.kwargs
-        dynamic = [*arguments.positions, *sorted(arguments.keywords)]
-        values: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
-        given = {name: Argument(value, None, (), 0) for name, value in values.items()}
-        first = 0
-        trees = [tree for half in arguments.in_tree.children() for tree in half.children()]
-        for name, tree in zip(dynamic, trees, strict=True):
-            end = first + tree.num_leaves
-            given[name] = Argument(None, tree, arguments.leaves[first:end], first)
-            first = end
-        return chained_way(staged.closed, list(given.values()), staged.out_tree, tuple(kwargs))
+        return direct_way(arguments, staged)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the function itself, on arrays in place of numbers of the host."""

@@ -104,6 +104,12 @@ class JitOptions:
     out_shardings: AskedShardings | None = None
     compiler_options: tuple[tuple[str, Any], ...] = ()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether neither a place nor the compiler is told anything."""
+        placed = (self.device, self.in_shardings, self.out_shardings)
+        return placed == (None, None, None) and not self.compiler_options
+
 
 class StagedProgram:
     """A function traced for one signature.
