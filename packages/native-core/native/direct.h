@@ -261,7 +261,7 @@ static const void *leaf_place(const Expected *expected, PyObject *leaf, Py_ssize
 #define LEAVES_ON_STACK 8
 /* To ask a buffer for its elements takes as long as a program takes for three arguments more, or for
  * a result less than one more; a program takes as long as eight to start. */
-#define FEW_BUFFERS 8
+#define FEW_BUFFERS 6
 #define BUFFERS_FOR_A_RESULT 2
 
 /* Whether the elements of so many leaves are in buffers that a program is as quick. */
