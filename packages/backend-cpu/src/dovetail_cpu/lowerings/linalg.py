@@ -17,7 +17,7 @@ from dovetail.extend.lowering import (
     transpose,
     transposed,
 )
-from dovetail_cpu import kernel_library, kernels
+from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.lapack import (
     PREFIXES,
     factorize,
@@ -31,12 +31,12 @@ TABLE: Final = LoweringTable()
 _SUFFIXES: Final = {"float32": "f32", "float64": "f64"}
 # Rows and columns up to which the kernels are faster than LAPACK, which blocks larger matrices.
 _SMALL: Final = 64
-# Those of Cholesky factorisations with AVX2.
+# Those of Cholesky factorisations.
 _SMALL_ROOT: Final = 640
 
 
-# Matrices whose QR and LU factorisations are faster by blocks of a kernel than by LAPACK, with
-# AVX2: the least columns, the most multiplications, and the most rows of the least columns.
+# Matrices whose QR and LU factorisations are faster by blocks of a kernel than by LAPACK: the
+# least columns, the most multiplications, and the most rows of the least columns.
 _PANEL: Final = 16
 _TOO_MUCH: Final = 1 << 30
 _MOST_ROWS_OF_PANEL: Final = 2048
@@ -54,8 +54,7 @@ def _large_kernel(context: Any, name: str, matrix: Any) -> str:
     rows, columns = matrix.shape[-2:]
     least = min(rows, columns)
     if (
-        kernel_library.has_long_vectors()
-        or least < _PANEL
+        least < _PANEL
         or rows * columns * least > _TOO_MUCH
         or (least == _PANEL and rows > _MOST_ROWS_OF_PANEL)
     ):
@@ -120,8 +119,7 @@ def cholesky(context: Any, x: Any) -> Any:
     (aval,) = context.avals_out
     if not aval.size:
         return NotImplemented
-    most = _SMALL if kernel_library.has_long_vectors() else _SMALL_ROOT
-    target = _kernel(context, "cholesky", aval, most)
+    target = _kernel(context, "cholesky", aval, _SMALL_ROOT)
     if target:
         return kernels.call(context, target, [x], [aval], aval.ndim - 2)[0]
     return factorize(
