@@ -247,9 +247,10 @@ class Multiplication {
       if (rest > 0) {
         const Sums sums{&kNone, &kNone, 1, steps, a_step, width};
         const auto multiply = TileOf<T, false>(rows, width / kLanes<T>);
-        // What is written beyond a row is the start of the next one, and is written
-        // again, if the block has all columns.
-        if (!add && p_.y_row == columns && tile + 1 < tiles) {
+        // What is written beyond a row is the start of the next ones, and is written again, if
+        // the block has all columns and there are so many.
+        if (!add && p_.y_row == columns &&
+            (p_.rows - i - rows + 1) * columns >= full * kColumns + width) {
           multiply(sums, a, a_row, last, y + full * kColumns, p_.y_row, false);
         } else {
           alignas(64) T tile_of_y[kMostRows * kColumns];
