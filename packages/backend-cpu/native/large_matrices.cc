@@ -16,6 +16,7 @@
 #include "norm.h"
 #include "parallel.h"
 #include "products.h"
+#include "triangular.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -370,30 +371,6 @@ void ExchangeRows(int64_t count, const int32_t* pivots, T* a, int64_t columns, i
   }
 }
 
-// Solves l x = b for columns of b, where l is lower and has a diagonal of ones.
-template <typename T>
-void SolveLower(int64_t size, const T* l, int64_t stride, T* b, int64_t columns) {
-  if (size > kPanel) {
-    const int64_t half = (size / 2 + kPanel - 1) / kPanel * kPanel;
-    SolveLower(half, l, stride, b, columns);
-    MultiplyMatrices<T>({l + half * stride, b, b + half * stride, size - half, columns, half,
-                         stride, 1, stride, 1, stride, Into::kSubtract});
-    return SolveLower(size - half, l + half * (stride + 1), stride, b + half * stride, columns);
-  }
-  constexpr int64_t kNear = 4096 / sizeof(T);  // Columns whose rows stay in the nearest cache.
-  for (int64_t first = 0; first < columns; first += kNear) {
-    const int64_t end = std::min(columns, first + kNear);
-    for (int64_t i = 1; i < size; ++i) {
-      T* __restrict to = b + i * stride;
-      for (int64_t k = 0; k < i; ++k) {
-        const T factor = l[i * stride + k];
-        const T* __restrict from = b + k * stride;
-        for (int64_t j = first; j < end; ++j) to[j] -= factor * from[j];
-      }
-    }
-  }
-}
-
 // Eliminates the first `count` columns of a matrix, which have been factored, from others.
 template <typename T>
 void Eliminate(ffi::ThreadPool* pool, int64_t rows, int64_t count, T* a, int64_t stride,
@@ -401,7 +378,7 @@ void Eliminate(ffi::ThreadPool* pool, int64_t rows, int64_t count, T* a, int64_t
   ForColumns(pool, columns, rows * columns * count, [&](int64_t begin, int64_t size) {
     T* const to = a + count + begin;
     ExchangeRows(count, pivots, to, size, stride);
-    SolveLower(count, a, stride, to, size);
+    SolveTriangle(count, size, a, stride, int64_t{1}, true, true, to, stride);
     if (rows == count) return;
     MultiplyMatrices<T>({a + count * stride, to, to + count * stride, rows - count, size, count,
                          stride, 1, stride, 1, stride, Into::kSubtract});

@@ -17,7 +17,7 @@
 #include "norm.h"
 #include "parallel.h"
 #include "products.h"
-#include "vector_width.h"
+#include "triangular.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -42,64 +42,6 @@ void ForBatch(ffi::ThreadPool& pool, int64_t batch, int64_t work, const Body& bo
   ParallelFor(pool, parts,
               [&](int64_t part) { body(batch * part / parts, batch * (part + 1) / parts); });
 }
-
-// to[j] -= factor * from[j].
-template <typename T>
-inline void Subtract(int64_t size, T factor, const T* __restrict from, T* __restrict to) {
-  for (int64_t j = 0; j < size; ++j) to[j] -= factor * from[j];
-}
-
-// The sum of products, in as many parts as a vector has lanes.
-template <typename T>
-inline T Dot(int64_t size, const T* __restrict a, const T* __restrict b) {
-  constexpr int kLanes = 64 / sizeof(T);
-  T sums[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
-  }
-  T sum = 0;
-  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
-  for (; i < size; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-// Rows and vectors beside each other that are kept in registers.
-constexpr int kTileRows = 4, kTileVectors = 2;
-template <typename T>
-constexpr int64_t kTileColumns = kTileVectors * Lanes<T>::kCount;
-
-template <typename T, int kRows, int kVectors>
-struct RowsOfTile {
-  static constexpr int kCount = Lanes<T>::kCount;
-  typename Lanes<T>::Type x[kRows][kVectors];
-
-  RowsOfTile(const T* from, int64_t step) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-      for (int j = 0; j < kVectors; ++j) x[i][j] = Load(from + i * step + j * kCount);
-    }
-  }
-  void StoreTo(T* to, int64_t step) const {
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-      for (int j = 0; j < kVectors; ++j) Store(to + i * step + j * kCount, x[i][j]);
-    }
-  }
-  // Subtracts the product of columns of a, whose element (i, k) is a[i * down + k * right], with
-  // rows of b.
-  void Subtract(int64_t size, const T* a, int64_t down, int64_t right, const T* b, int64_t step) {
-    for (int64_t k = 0; k < size; ++k, a += right, b += step) {
-#pragma GCC unroll 4
-      for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-        for (int j = 0; j < kVectors; ++j) x[i][j] -= a[i * down] * Load(b + j * kCount);
-      }
-    }
-  }
-};
 
 // Writes the transpose of what is in the lower triangle of n rows, or the upper one, and in blocks
 // on the diagonal perhaps more.
@@ -453,162 +395,6 @@ ffi::Error ProductOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<
   return ffi::Error::Success();
 }
 
-// Sums of the products of rows, as many as a vector has lanes, with b, subtracted from `to`.
-template <typename T>
-void SubtractProducts(int64_t rows, int64_t size, const T* a, int64_t down, const T* b, T* to) {
-  using Vector = typename Lanes<T>::Type;
-  constexpr int kLanes = Lanes<T>::kCount;
-  const int64_t whole = size / kLanes * kLanes;
-  if (rows == kLanes && whole > 0) {
-    Vector sums[kLanes] = {};
-    for (int64_t k = 0; k < whole; k += kLanes) {
-      const Vector factor = Load(b + k);
-#pragma GCC unroll 16
-      for (int r = 0; r < kLanes; ++r) sums[r] += Load(a + r * down + k) * factor;
-    }
-    Transpose<T>(sums);
-#pragma GCC unroll 4
-    for (int width = kLanes / 2; width > 0; width /= 2) {
-#pragma GCC unroll 8
-      for (int lane = 0; lane < width; ++lane) sums[lane] += sums[lane + width];
-    }
-    Store(to, Load(to) - sums[0]);
-  } else {
-    for (int64_t r = 0; r < rows; ++r) to[r] -= Dot(whole, a + r * down, b);
-  }
-  for (int64_t k = whole; k < size; ++k) {
-    for (int64_t r = 0; r < rows; ++r) to[r] -= a[r * down + k] * b[k];
-  }
-}
-
-// Subtracts from `to` the products of columns with the elements of b.
-template <typename T>
-void SubtractColumns(int64_t columns, int64_t size, const T* a, int64_t right, const T* b, T* to) {
-  int64_t k = 0;
-  for (; k + 4 <= columns; k += 4) {
-    const T* __restrict column = a + k * right;
-    const T factors[4] = {b[k], b[k + 1], b[k + 2], b[k + 3]};
-    for (int64_t j = 0; j < size; ++j) {
-      to[j] -= factors[0] * column[j] + factors[1] * column[right + j] +
-               factors[2] * column[2 * right + j] + factors[3] * column[3 * right + j];
-    }
-  }
-  for (; k < columns; ++k) Subtract(size, b[k], a + k * right, to);
-}
-
-// Solves a x = b as below for one column, for as many rows as a vector has lanes. Lanes that have
-// been solved for are stored, and then take no part, whatever is in the other triangle.
-template <typename T, bool kLower>
-void SolveBlock(const T* a, int64_t down, int64_t right, bool unit, T* b) {
-  constexpr int kLanes = Lanes<T>::kCount;
-  typename Lanes<T>::Type columns[kLanes], rest = Load(b);
-#pragma GCC unroll 16
-  for (int k = 0; k < kLanes; ++k) columns[k] = Load(a + k * (right == 1 ? down : right));
-  if (right == 1) Transpose<T>(columns);
-#pragma GCC unroll 16
-  for (int step = 0; step < kLanes; ++step) {
-    const int k = kLower ? step : kLanes - 1 - step;
-    const T x = unit ? rest[k] : rest[k] / a[k * (down + right)];
-    b[k] = x;
-    rest -= columns[k] * x;
-  }
-}
-
-// Solves a x = b as below for one column, by blocks on the diagonal. What is beside them goes along
-// the rows or the columns, whichever lie in one piece: to a block before, or from it after, it is
-// solved.
-template <typename T>
-void SolveVector(int64_t n, const T* a, int64_t down, int64_t right, bool lower, bool unit, T* b) {
-  constexpr int64_t kBlock = kVectorBytes / sizeof(T);
-  const int64_t blocks = (n + kBlock - 1) / kBlock;
-  for (int64_t step = 0; step < blocks; ++step) {
-    const int64_t first = (lower ? step : blocks - 1 - step) * kBlock;
-    const int64_t last = std::min(n, first + kBlock);
-    const int64_t begin = lower ? 0 : last, solved = lower ? first : n - last;
-    if (right == 1) {
-      SubtractProducts(last - first, solved, a + first * down + begin, down, b + begin, b + first);
-    }
-    if (last - first == kBlock) {
-      const T* corner = a + first * (down + right);
-      lower ? SolveBlock<T, true>(corner, down, right, unit, b + first)
-            : SolveBlock<T, false>(corner, down, right, unit, b + first);
-    } else {
-      for (int64_t i = first; i < last; ++i) {
-        const int64_t k = lower ? i : last - 1 - (i - first);
-        if (!unit) b[k] /= a[k * down + k * right];
-        const T factor = b[k];
-        for (int64_t j = lower ? k + 1 : first; j < (lower ? last : k); ++j) {
-          b[j] -= a[j * down + k * right] * factor;
-        }
-      }
-    }
-    if (right != 1) {
-      const int64_t next = lower ? last : 0, rest = lower ? n - last : first;
-      SubtractColumns(last - first, rest, a + next * down + first * right, right, b + first,
-                      b + next);
-    }
-  }
-}
-
-// Solves for kRows rows of vectors from row i, where those before it have been solved.
-template <int kRows, int kVectors, typename T>
-inline void SolveTile(int64_t i, const T* a, int64_t down, int64_t right, bool unit, T* b,
-                      int64_t step) {
-  RowsOfTile<T, kRows, kVectors> tile(b + i * step, step);
-  a += i * down;
-  tile.Subtract(i, a, down, right, b, step);
-  a += i * right;
-#pragma GCC unroll 4
-  for (int row = 0; row < kRows; ++row) {
-#pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) {
-#pragma GCC unroll 4
-      for (int k = 0; k < row; ++k) tile.x[row][j] -= a[row * down + k * right] * tile.x[k][j];
-      if (!unit) tile.x[row][j] /= a[row * (down + right)];
-    }
-  }
-  tile.StoreTo(b + i * step, step);
-}
-
-template <int kVectors, typename T>
-void SolveColumns(int64_t n, const T* a, int64_t down, int64_t right, bool unit, T* b,
-                  int64_t step) {
-  int64_t i = 0;
-  for (; i + kTileRows <= n; i += kTileRows) {
-    SolveTile<kTileRows, kVectors>(i, a, down, right, unit, b, step);
-  }
-  for (; i < n; ++i) SolveTile<1, kVectors>(i, a, down, right, unit, b, step);
-}
-
-// Solves a x = b for a triangular matrix a whose element (i, j) is a[i * down + j * right], from
-// the first row if it is lower, else from the last. b has `columns` columns and is overwritten.
-template <typename T>
-void Solve(int64_t n, int64_t columns, const T* a, int64_t down, int64_t right, bool lower,
-           bool unit, T* b) {
-  constexpr int64_t kCount = Lanes<T>::kCount;
-  if (columns == 1) return SolveVector(n, a, down, right, lower, unit, b);
-  int64_t step = columns;
-  if (!lower) {  // From the last row and column on it is.
-    a += (n - 1) * (down + right);
-    b += (n - 1) * step;
-    down = -down, right = -right, step = -step;
-  }
-  for (; columns >= 2 * kCount; columns -= 2 * kCount, b += 2 * kCount) {
-    SolveColumns<2>(n, a, down, right, unit, b, step);
-  }
-  for (; columns >= kCount; columns -= kCount, b += kCount) {
-    SolveColumns<1>(n, a, down, right, unit, b, step);
-  }
-  for (int64_t i = 0; i < n && columns > 0; ++i) {
-    T* row = b + i * step;
-    for (int64_t k = 0; k < i; ++k) {
-      Subtract(columns, a[i * down + k * right], b + k * step, row);
-    }
-    const T pivot = a[i * (down + right)];
-    for (int64_t j = 0; j < columns && !unit; ++j) row[j] /= pivot;
-  }
-}
-
 template <ffi::DataType kType>
 ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kType> b,
                     ffi::Result<ffi::Buffer<kType>> out, int64_t lower, int64_t transposed,
@@ -621,13 +407,26 @@ ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kTyp
   const T* matrix = a.typed_data();
   const T* from = b.typed_data();
   T* to = out->typed_data();
-  ForBatch(pool, batch, n * n * columns / 2, [&](int64_t first, int64_t last) {
-    const int64_t size = n * columns;
-    if (from != to) std::copy(from + first * size, from + last * size, to + first * size);
-    for (int64_t i = first; i < last; ++i) {
-      Solve(n, columns, matrix + i * n * n, transposed ? 1 : n, transposed ? n : 1,
-            (lower != 0) != (transposed != 0), unit != 0, to + i * size);
+  const int64_t size = n * columns;
+  const auto solve = [=](int64_t b, int64_t begin, int64_t count) {
+    SolveTriangle(n, count, matrix + b * n * n, transposed ? 1 : n, transposed ? n : 1,
+                  (lower != 0) != (transposed != 0), unit != 0, to + b * size + begin, columns);
+  };
+  const int64_t panels = (columns + kTileColumns<T> - 1) / kTileColumns<T>;
+  const int64_t parts = std::min({ThreadsOf(pool), panels, n * size / 2 / kProductsOfThread});
+  if (batch < 2 * parts) {
+    if (from != to) std::copy_n(from, batch * size, to);
+    for (int64_t b = 0; b < batch; ++b) {
+      ParallelFor(pool, parts, [&](int64_t part) {
+        const int64_t begin = panels * part / parts * kTileColumns<T>;
+        solve(b, begin, std::min(columns, panels * (part + 1) / parts * kTileColumns<T>) - begin);
+      });
     }
+    return ffi::Error::Success();
+  }
+  ForBatch(pool, batch, n * size / 2, [&](int64_t first, int64_t last) {
+    if (from != to) std::copy(from + first * size, from + last * size, to + first * size);
+    for (int64_t b = first; b < last; ++b) solve(b, 0, columns);
   });
   return ffi::Error::Success();
 }

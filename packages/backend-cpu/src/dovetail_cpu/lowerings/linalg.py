@@ -35,8 +35,9 @@ _SMALL: Final = 64
 _SMALL_ROOT: Final = 640
 
 
-# Matrices whose QR and LU factorisations are faster by blocks of a kernel than by LAPACK: the
-# least columns, the most multiplications, and the most rows of the least columns.
+# Matrices whose QR and LU factorisations, and triangular systems, are faster by blocks of a kernel
+# than by LAPACK: the least columns, the most multiplications, and the most rows of the least
+# columns.
 _PANEL: Final = 16
 _TOO_MUCH: Final = 1 << 30
 _MOST_ROWS_OF_PANEL: Final = 2048
@@ -79,7 +80,8 @@ def triangular_solve(
     if out.dtype.name not in PREFIXES or not out.size:
         return NotImplemented
     # One column is solved for while the matrix is read once, whatever its size.
-    most = inf if out.shape[-1] == 1 else _SMALL
+    size, columns = out.shape[-2:]
+    most = inf if columns == 1 or size * size * columns <= _TOO_MUCH else _SMALL
     target = _kernel(context, "triangular_solve", matrix, most) if left_side else ""
     if target:
         return kernels.call(
