@@ -261,7 +261,9 @@ class Multiplication {
       const int64_t b_step = as_it_lies ? p_.b_step : kColumns;
       const Sums sums{&kNone, &kNone, 1, steps, a_step, b_step};
       const auto multiply = TileOf<T, false>(rows, 2);
-      for (int64_t j = 0; j < full; ++j) {
+      // Panels whose columns all end above these rows need not be computed.
+      const int64_t above = i - p_.below - first + 1;
+      for (int64_t j = std::max<int64_t>(0, above / kColumns); j < full; ++j) {
         const T* panel = as_it_lies ? b + j * kColumns : panels_ + j * kColumns * steps;
         multiply(sums, a, a_row, panel, y + j * kColumns, p_.y_row, add);
       }

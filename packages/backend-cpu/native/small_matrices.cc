@@ -14,6 +14,7 @@
 
 #include "fft_vectors.h"
 #include "kernel.h"
+#include "memory.h"
 #include "norm.h"
 #include "parallel.h"
 #include "products.h"
@@ -75,34 +76,29 @@ void TransposeTriangle(int64_t n, const T* from, int64_t from_step, T* to, int64
   }
 }
 
-// Rows of a root before whose computation products of all rows above them are subtracted at once.
-constexpr int64_t kRowsOfRoot = 96;
-
-// Subtracts the products of the first rows of a root from the next ones, `rows`, and what is right
-// of their diagonal.
-template <typename T>
-void SubtractRows(ffi::ThreadPool* pool, int64_t n, int64_t first, int64_t rows, T* upper,
-                  int64_t stride) {
-  const int64_t columns = n - first, worth = rows * columns * first / kProductsOfThread;
+// Calls body(begin, columns) for parts of columns, on several threads where the products are worth
+// it, and there is a pool.
+template <typename T, typename Body>
+void ForColumns(ffi::ThreadPool* pool, int64_t columns, int64_t products, const Body& body) {
   const int64_t panels = (columns + kTileColumns<T> - 1) / kTileColumns<T>;
+  const int64_t worth = products / kProductsOfThread;
   const int64_t parts =
       pool == nullptr ? 1 : std::clamp<int64_t>(std::min(worth, ThreadsOf(*pool)), 1, panels);
   const auto part = [=](int64_t number) {
     const int64_t begin = panels * number / parts * kTileColumns<T>;
-    const int64_t end = std::min(columns, panels * (number + 1) / parts * kTileColumns<T>);
-    T* const right = upper + first + begin;
-    MultiplyMatrices<T>({upper + first, right, right + first * stride, rows, end - begin, first, 1,
-                         stride, stride, 1, stride, Into::kSubtract, begin + 1});
+    body(begin, std::min(columns, panels * (number + 1) / parts * kTileColumns<T>) - begin);
   };
   if (parts == 1) return part(0);
   ParallelFor(*pool, parts, part);
 }
 
-// The lower triangle of the root of a matrix, of which the lower triangle is read; NaN if it is not
-// positive definite. `upper` has n rows and those of a tile more, and `stride` is a multiple of a
-// tile's columns. Large products are divided among the threads of `pool`, if there is one.
+// Rows of a root that are computed together, a multiple of a tile's columns.
+constexpr int64_t kRowsOfRoot = 96;
+
+// Overwrites the upper triangle of up to kRowsOfRoot rows with its root; false if it is not
+// positive definite. Rows go on to the end of a tile.
 template <typename T>
-void Cholesky(ffi::ThreadPool* pool, int64_t n, const T* from, T* to, T* upper, int64_t stride) {
+bool RootOfRows(int64_t n, T* upper, int64_t stride) {
   constexpr int64_t kPanel = 4 * kTileRows, kColumns = kTileColumns<T>;
   // Subtracts the products of rows [first, last) from tiles of rows [top, bottom).
   const auto subtract = [=](int64_t first, int64_t last, int64_t top, int64_t bottom) {
@@ -115,16 +111,10 @@ void Cholesky(ffi::ThreadPool* pool, int64_t n, const T* from, T* to, T* upper, 
       }
     }
   };
-  TransposeTriangle<true>(n, from, n, upper, stride);
-  bool failed = false;
-  for (int64_t panel = 0; panel < n && !failed; panel += kPanel) {
-    const int64_t bottom = std::min(n, panel + kPanel), above = panel / kRowsOfRoot * kRowsOfRoot;
-    if (panel == above && panel > 0) {
-      EndIfInterrupted();
-      SubtractRows(pool, n, panel, std::min(kRowsOfRoot, n - panel), upper, stride);
-    }
-    if (panel > above) subtract(above, panel, panel, bottom);
-    for (int64_t top = panel; top < bottom && !failed; top += kTileRows) {
+  for (int64_t panel = 0; panel < n; panel += kPanel) {
+    const int64_t bottom = std::min(n, panel + kPanel);
+    if (panel > 0) subtract(0, panel, panel, bottom);
+    for (int64_t top = panel; top < bottom; top += kTileRows) {
       if (top > panel) subtract(panel, top, top, top + 1);
       for (int64_t i = top; i < std::min(n, top + kTileRows); ++i) {
         T* row = upper + i * stride;
@@ -132,15 +122,51 @@ void Cholesky(ffi::ThreadPool* pool, int64_t n, const T* from, T* to, T* upper, 
           Subtract(n - i, upper[k * stride + i], upper + k * stride + i, row + i);
         }
         const T pivot = row[i];
-        if (pivot <= 0) {  // NaN goes on, as in LAPACK.
-          failed = true;
-          break;
-        }
+        if (pivot <= 0) return false;  // NaN goes on, as in LAPACK.
         const T root = std::sqrt(pivot), inverse = 1 / root;
         for (int64_t j = i + 1; j < n; ++j) row[j] *= inverse;
         row[i] = root;
       }
     }
+  }
+  return true;
+}
+
+// The lower triangle of the root of a matrix, of which the lower triangle is read, or if asked for
+// the mean of both; NaN if it is not positive definite. `upper` has n rows and those of a tile
+// more, and `stride` is a multiple of a tile's columns. Large products are divided among the threads
+// of `pool`, if there is one.
+template <typename T>
+void Cholesky(ffi::ThreadPool* pool, int64_t n, const T* from, bool averaged, T* to, T* upper,
+              int64_t stride) {
+  TransposeTriangle<true>(n, from, n, upper, stride);
+  for (int64_t i = 0; i < n; ++i) {
+    T* const row = upper + i * stride;
+    if (averaged) {
+      for (int64_t j = i; j < n; ++j) row[j] = (row[j] + from[i * n + j]) * T(0.5);
+    }
+    // What tiles reach beyond is computed and not used.
+    std::fill(row + i / kRowsOfRoot * kRowsOfRoot, row + i, T(0));
+    std::fill(row + n, row + stride, T(0));
+  }
+  std::fill_n(upper + n * stride, kTileRows * stride, T(0));
+  bool failed = false;
+  for (int64_t top = 0; top < n && !failed; top += kRowsOfRoot) {
+    const int64_t rows = std::min(kRowsOfRoot, n - top), rest = n - top - rows;
+    T *const corner = upper + top * (stride + 1), *const right = corner + rows;
+    if (top > 0) {
+      EndIfInterrupted();
+      ForColumns<T>(pool, n - top, rows * (n - top) * top, [=](int64_t begin, int64_t columns) {
+        const T* const above = upper + top;
+        MultiplyMatrices<T>({above, above + begin, corner + begin, rows, columns, top, 1, stride,
+                             stride, 1, stride, Into::kSubtract, begin + 1});
+      });
+    }
+    failed = !RootOfRows(rows, corner, stride);
+    if (failed || rest == 0) continue;
+    ForColumns<T>(pool, rest, rows * rows * rest / 2, [=](int64_t begin, int64_t columns) {
+      SolveTriangle(rows, columns, corner, int64_t{1}, stride, true, false, right + begin, stride);
+    });
   }
   if (failed) {
     std::fill(to, to + n * n, std::numeric_limits<T>::quiet_NaN());
@@ -155,7 +181,7 @@ constexpr int64_t kMostInLanes = 16;
 
 // As many matrices as a vector has lanes, one in each.
 template <typename T>
-void CholeskyInLanes(int64_t n, const T* from, T* to) {
+void CholeskyInLanes(int64_t n, const T* from, bool averaged, T* to) {
   using Vector = typename Lanes<T>::Type;
   constexpr int64_t kCount = Lanes<T>::kCount;
   const int64_t size = n * n;
@@ -169,6 +195,12 @@ void CholeskyInLanes(int64_t n, const T* from, T* to) {
     for (int64_t k = 0; k < kCount; ++k) values[i + k] = Load(from + k * size + i);
     Transpose<T>(values + i);
   });
+  for (int64_t i = 0; i < n && averaged; ++i) {
+    for (int64_t j = 0; j < i; ++j) {
+      values[i * n + j] = (values[i * n + j] + values[j * n + i]) * T(0.5);
+    }
+    values[i * (n + 1)] = (values[i * (n + 1)] + values[i * (n + 1)]) * T(0.5);
+  }
   typename Lanes<T>::Indices failed{};
   for (int64_t i = 0; i < n; ++i) {
     Vector* pivots = values + i * n;
@@ -208,7 +240,7 @@ void CholeskyInLanes(int64_t n, const T* from, T* to) {
 
 template <ffi::DataType kType>
 ffi::Error CholeskyOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
-                         ffi::Result<ffi::Buffer<kType>> out) {
+                         ffi::Result<ffi::Buffer<kType>> out, int64_t averaged) {
   using T = ffi::NativeType<kType>;
   constexpr int64_t kCount = Lanes<T>::kCount, kLine = 64 / sizeof(T);
   const int64_t n = x.dimensions().back();
@@ -222,13 +254,15 @@ ffi::Error CholeskyOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
   ForBatch(pool, batch, n * n * n / 6, [&](int64_t first, int64_t last) {
     int64_t b = first;
     if (n <= kMostInLanes && size >= kCount) {
-      for (; b + kCount <= last; b += kCount) CholeskyInLanes(n, from + b * size, to + b * size);
+      for (; b + kCount <= last; b += kCount) {
+        CholeskyInLanes(n, from + b * size, averaged != 0, to + b * size);
+      }
     }
     if (b == last) return;
-    std::vector<T> upper((n + kTileRows) * stride);
+    Memory<T> upper((n + kTileRows) * stride);
     ffi::ThreadPool* const threads = batch == 1 ? &pool : nullptr;
     for (; b < last; ++b) {
-      Cholesky(threads, n, from + b * size, to + b * size, upper.data(), stride);
+      Cholesky(threads, n, from + b * size, averaged != 0, to + b * size, upper.get(), stride);
     }
   });
   return ffi::Error::Success();
@@ -412,15 +446,11 @@ ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kTyp
     SolveTriangle(n, count, matrix + b * n * n, transposed ? 1 : n, transposed ? n : 1,
                   (lower != 0) != (transposed != 0), unit != 0, to + b * size + begin, columns);
   };
-  const int64_t panels = (columns + kTileColumns<T> - 1) / kTileColumns<T>;
-  const int64_t parts = std::min({ThreadsOf(pool), panels, n * size / 2 / kProductsOfThread});
-  if (batch < 2 * parts) {
+  if (batch < 2 * ThreadsOf(pool) && n * size / 2 >= 2 * kProductsOfThread) {
     if (from != to) std::copy_n(from, batch * size, to);
     for (int64_t b = 0; b < batch; ++b) {
-      ParallelFor(pool, parts, [&](int64_t part) {
-        const int64_t begin = panels * part / parts * kTileColumns<T>;
-        solve(b, begin, std::min(columns, panels * (part + 1) / parts * kTileColumns<T>) - begin);
-      });
+      ForColumns<T>(&pool, columns, n * size / 2,
+                    [=](int64_t begin, int64_t count) { solve(b, begin, count); });
     }
     return ffi::Error::Success();
   }
@@ -441,7 +471,8 @@ ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kTyp
                   xla::ffi::Ffi::Bind()                                                         \
                       .Ctx<xla::ffi::ThreadPool>()                                              \
                       .Arg<xla::ffi::Buffer<TYPE>>()                                            \
-                      .Ret<xla::ffi::Buffer<TYPE>>());                                          \
+                      .Ret<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Attr<int64_t>("averaged"));                                              \
   DOVETAIL_KERNEL(dovetail_lu_##SUFFIX, dovetail::LuOfAll<TYPE>,                                \
                   xla::ffi::Ffi::Bind()                                                         \
                       .Ctx<xla::ffi::ThreadPool>()                                              \

@@ -111,6 +111,24 @@ def test_cholesky(dtype: str, size: int) -> None:
 
 
 @by_dtype
+@pytest.mark.parametrize("shape", [(3, 3), (40, 5, 5), (2, 64, 64), (130, 130)])
+def test_cholesky_of_the_mean_of_both_triangles(dtype: str, shape: tuple[int, ...]) -> None:
+    x = drawn(dtype, *shape)
+    x = x + 4 * shape[-1] ** 0.5 * np.eye(shape[-1], dtype=dtype)
+    root, of_lapack = both(jnp.linalg.cholesky, x)
+    close(root, of_lapack, dtype)
+    close(root @ root.swapaxes(-1, -2), (x + x.swapaxes(-1, -2)) / 2, dtype)
+    lower, of_lapack = both(lambda x: lax.linalg.cholesky(x, symmetrize_input=False), x)
+    close(lower, of_lapack, dtype)
+    others = np.stack([root, lower])  # Where the mean has other uses, too.
+    found, _ = both(
+        lambda x: jnp.stack([jnp.linalg.cholesky(x), lax.linalg.cholesky(x, symmetrize_input=False)]),
+        x,
+    )
+    close(found, others, dtype)
+
+
+@by_dtype
 @pytest.mark.parametrize("size", [97, 300, 421])
 def test_cholesky_of_one_matrix_is_divided_among_threads(dtype: str, size: int) -> None:
     x = drawn(dtype, size, size)

@@ -18,6 +18,7 @@ from dovetail.extend.lowering import (
     transposed,
 )
 from dovetail_cpu import kernels
+from dovetail_cpu.lowerings.elementary import constant_product, is_made_by
 from dovetail_cpu.lowerings.lapack import (
     PREFIXES,
     factorize,
@@ -123,7 +124,12 @@ def cholesky(context: Any, x: Any) -> Any:
         return NotImplemented
     target = _kernel(context, "cholesky", aval, _SMALL_ROOT)
     if target:
-        return kernels.call(context, target, [x], [aval], aval.ndim - 2)[0]
+        # Without what averages a matrix with its transpose, XLA has nothing to compile.
+        averaged = _averaged(x) if context.uses_once(2) else None
+        x = x if averaged is None else averaged
+        return kernels.call(
+            context, target, [x], [aval], aval.ndim - 2, averaged=int(averaged is not None)
+        )[0]
     return factorize(
         context,
         "potrf",
@@ -136,6 +142,20 @@ def cholesky(context: Any, x: Any) -> Any:
         triangular=True,
         uplo="L",
     )[0]
+
+
+def _averaged(x: Any) -> Any:
+    """The matrix whose mean with its transpose a value is; None if it is nothing of the kind."""
+    total, factor = constant_product(x)
+    if factor != 0.5 or not is_made_by(total, "add"):
+        return None
+    matrix, other = total.owner.operands
+    if not is_made_by(other, "transpose"):
+        return None
+    rank = matrix.type.rank
+    order = list(other.owner.attributes["permutation"])
+    swapped = order == [*range(rank - 2), rank - 1, rank - 2]
+    return matrix if swapped and other.owner.operands[0] == matrix else None
 
 
 @TABLE.rule("lu")
