@@ -482,7 +482,8 @@ ffi::Error LuOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::
   return ffi::Error::Success();
 }
 
-// Products of all reflections, or their transposes, with the columns of other matrices.
+// Products of all reflections, or their transposes, with the columns of other matrices, of which the
+// last rows may be left out if they are zeros.
 template <ffi::DataType kType>
 ffi::Error ReflectAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> taus,
                       ffi::Buffer<kType> c, ffi::Result<ffi::Buffer<kType>> out,
@@ -492,12 +493,14 @@ ffi::Error ReflectAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kT
   const auto shape = x.dimensions();
   const int64_t m = shape[shape.size() - 2], n = shape.back();
   const int64_t count = taus.dimensions().back(), columns = c.dimensions().back();
+  const int64_t given = c.dimensions()[shape.size() - 2] * columns;
   const T *from = c.typed_data(), *reflections = x.typed_data(), *factors = taus.typed_data();
   T* to = out->typed_data();
   ForBatch(pool, static_cast<int64_t>(x.element_count()) / (m * n), m * columns * count,
            [&](ffi::ThreadPool* threads, int64_t b) {
              T* const result = to + b * m * columns;
-             if (from != to) std::copy_n(from + b * m * columns, m * columns, result);
+             if (from != to) std::copy_n(from + b * given, given, result);
+             std::fill(result + given, result + m * columns, T(0));
              ForBlocks(m, n, count, reflections + b * m * n, factors + b * count, transposed != 0,
                        [&](const Reflections<T>& by, const T* triangle, int64_t first) {
                          Reflect(threads, by, triangle, transposed != 0, result + first * columns,

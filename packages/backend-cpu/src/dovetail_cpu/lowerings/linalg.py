@@ -51,7 +51,7 @@ def _kernel(context: Any, name: str, matrix: Any, most: float = _SMALL) -> str:
     return f"dovetail_{name}_{_SUFFIXES[matrix.dtype.name]}" if kernels.usable(context) else ""
 
 
-def _large_kernel(context: Any, name: str, matrix: Any) -> str:
+def large_kernel(context: Any, name: str, matrix: Any) -> str:
     """The kernel for larger matrices; empty where others are better."""
     rows, columns = matrix.shape[-2:]
     least = min(rows, columns)
@@ -165,7 +165,7 @@ def lu(context: Any, x: Any) -> Any:
     if not out.size:
         return NotImplemented
     rows, columns = out.shape[-2:]
-    large = _large_kernel(context, "large_lu", out) if rows <= 8 * columns else ""
+    large = large_kernel(context, "large_lu", out) if rows <= 8 * columns else ""
     target = large or _kernel(context, "lu", out)
     if target:
         return kernels.call(context, target, [x], context.avals_out, out.ndim - 2)
@@ -184,7 +184,7 @@ def geqrf(context: Any, a: Any) -> Any:
     if not context.avals_in[0].size:
         return NotImplemented
     (matrix,) = context.avals_in
-    target = _large_kernel(context, "large_qr", matrix) or _kernel(context, "qr", matrix)
+    target = large_kernel(context, "large_qr", matrix) or _kernel(context, "qr", matrix)
     if target:
         return kernels.call(context, target, [a], context.avals_out, matrix.ndim - 2)
     return factorize(context, "geqrf", [a], context.avals_out, matrix, aliases={0: 0})
@@ -209,7 +209,7 @@ def householder_product(context: Any, a: Any, taus: Any) -> Any:
     (out,) = context.avals_out
     if not out.size or not context.avals_in[1].size:
         return NotImplemented
-    target = _large_kernel(context, "large_reflections", out) or _kernel(
+    target = large_kernel(context, "large_reflections", out) or _kernel(
         context, "reflections", out
     )
     if target:
@@ -224,7 +224,7 @@ def ormqr(context: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: boo
     (out,) = context.avals_out
     if not out.size or not context.avals_in[1].size:
         return NotImplemented
-    target = _large_kernel(context, "reflect", context.avals_in[0]) if left else ""
+    target = large_kernel(context, "reflect", context.avals_in[0]) if left else ""
     if target:
         return kernels.call(
             context, target, [a, taus, c], [out], out.ndim - 2, transposed=int(transpose)
