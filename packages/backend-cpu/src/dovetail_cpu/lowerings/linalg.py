@@ -91,6 +91,7 @@ def triangular_solve(
             [a, b],
             [out],
             out.ndim - 2,
+            aliases={1: 0},
             lower=int(lower),
             transposed=int(transpose_a),
             unit=int(unit_diagonal),
@@ -168,7 +169,7 @@ def lu(context: Any, x: Any) -> Any:
     large = large_kernel(context, "large_lu", out) if rows <= 8 * columns else ""
     target = large or _kernel(context, "lu", out)
     if target:
-        return kernels.call(context, target, [x], context.avals_out, out.ndim - 2)
+        return kernels.call(context, target, [x], context.avals_out, out.ndim - 2, {0: 0})
     info = report_of(out)
     packed, rows, _ = factorize(context, "getrf", [x], [out, pivots, info], out, aliases={0: 0})
     if kernels.usable(context):  # XLA would compile a loop
@@ -186,7 +187,7 @@ def geqrf(context: Any, a: Any) -> Any:
     (matrix,) = context.avals_in
     target = large_kernel(context, "large_qr", matrix) or _kernel(context, "qr", matrix)
     if target:
-        return kernels.call(context, target, [a], context.avals_out, matrix.ndim - 2)
+        return kernels.call(context, target, [a], context.avals_out, matrix.ndim - 2, {0: 0})
     return factorize(context, "geqrf", [a], context.avals_out, matrix, aliases={0: 0})
 
 
@@ -213,7 +214,7 @@ def householder_product(context: Any, a: Any, taus: Any) -> Any:
         context, "reflections", out
     )
     if target:
-        return kernels.call(context, target, [a, taus], [out], out.ndim - 2)
+        return kernels.call(context, target, [a, taus], [out], out.ndim - 2, {0: 0})
     routine = "ungqr" if out.dtype.kind == "c" else "orgqr"
     return factorize(context, routine, [a, taus], [out], out, aliases={0: 0})
 
@@ -227,7 +228,7 @@ def ormqr(context: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: boo
     target = large_kernel(context, "reflect", context.avals_in[0]) if left else ""
     if target:
         return kernels.call(
-            context, target, [a, taus, c], [out], out.ndim - 2, transposed=int(transpose)
+            context, target, [a, taus, c], [out], out.ndim - 2, {2: 0}, transposed=int(transpose)
         )[0]
     routine = "unmqr" if out.dtype.kind == "c" else "ormqr"
     return factorize(
