@@ -24,8 +24,9 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Columns whose reflections are found one after another, and of a block of reflections.
-constexpr int64_t kPanel = 16, kBlock = 48;
+// Columns whose reflections are found one after another, and of a block of reflections, or of the
+// only one.
+constexpr int64_t kPanel = 16, kBlock = 48, kOnlyBlock = 64;
 // Rows whose products are added up one by one, before they are added to those of others.
 constexpr int64_t kRowsOfSum = 128;
 // Multiplications for which another thread is worth its while.
@@ -175,7 +176,7 @@ void MultiplyTransposed(const Reflections<T>& by, const T* c, int64_t columns, i
 // those before `first` are known.
 template <typename T>
 void ExtendTriangle(const Reflections<T>& of, int64_t first, const T* taus, T* to) {
-  T products[kPanel * kBlock];
+  T products[kPanel * kOnlyBlock];
   for (int64_t last; first < of.count; first = last) {
     last = std::min(first + kPanel, of.count);
     const T* v = of.v + first * of.stride;  // What is above is zero.
@@ -194,17 +195,20 @@ void ExtendTriangle(const Reflections<T>& of, int64_t first, const T* taus, T* t
 }
 
 // Multiplies columns of c with the product of reflections, from the left, or with its transpose.
-// Of c the first `units` columns are those of an identity.
+// Of c the first `units` columns are those of an identity, and rows from `filled` on are zeros.
 template <typename T>
 void Reflect(ffi::ThreadPool* pool, const Reflections<T>& by, const T* triangle, bool transposed,
-             T* c, int64_t columns, int64_t stride, int64_t units = 0) {
+             T* c, int64_t columns, int64_t stride, int64_t units = 0,
+             int64_t filled = std::numeric_limits<int64_t>::max()) {
+  if (filled <= 0) return;
   const int64_t count = by.count;
+  const Reflections<T> first{by.v, std::min(by.rows, filled), count, by.stride};
   ForColumns(pool, columns, by.rows * columns * count, [&](int64_t begin, int64_t size) {
     const int64_t known = std::clamp<int64_t>(units - begin, 0, size);
     Memory<T> memory(2 * count * size);
     T *products = memory.get(), *factors = products + count * size, *to = c + begin;
     if (known < size) {
-      MultiplyTransposed(by, to + known, size - known, stride, products + known, size);
+      MultiplyTransposed(first, to + known, size - known, stride, products + known, size);
     }
     for (int64_t i = 0; i < count && known > 0; ++i) {
       for (int64_t j = 0; j < known; ++j) {
@@ -282,12 +286,12 @@ void Factor(ffi::ThreadPool* pool, int64_t m, int64_t n, T* a, T* taus) {
 template <typename T, typename Body>
 void ForBlocks(int64_t m, int64_t n, int64_t count, const T* a, const T* taus, bool forward,
                const Body& body) {
-  const int64_t most = std::min(kBlock, count), blocks = (count + kBlock - 1) / kBlock;
+  const int64_t most = count <= kOnlyBlock ? count : kBlock, blocks = (count + most - 1) / most;
   Memory<T> reflections(m * most), triangle(most * most);
   for (int64_t step = 0; step < blocks; ++step) {
     EndIfInterrupted();
-    const int64_t j = (forward ? step : blocks - 1 - step) * kBlock;
-    const int64_t size = std::min(kBlock, count - j);
+    const int64_t j = (forward ? step : blocks - 1 - step) * most;
+    const int64_t size = std::min(most, count - j);
     CopyReflections(m - j, size, a + j * (n + 1), n, reflections.get(), size);
     const Reflections<T> found{reflections.get(), m - j, size, size};
     ExtendTriangle(found, 0, taus + j, triangle.get());
@@ -501,10 +505,12 @@ ffi::Error ReflectAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kT
              T* const result = to + b * m * columns;
              if (from != to) std::copy_n(from + b * given, given, result);
              std::fill(result + given, result + m * columns, T(0));
+             int64_t filled = given / columns;
              ForBlocks(m, n, count, reflections + b * m * n, factors + b * count, transposed != 0,
                        [&](const Reflections<T>& by, const T* triangle, int64_t first) {
                          Reflect(threads, by, triangle, transposed != 0, result + first * columns,
-                                 columns, columns);
+                                 columns, columns, 0, filled - first);
+                         if (filled > first) filled = m;
                        });
            });
   return ffi::Error::Success();
