@@ -27,28 +27,33 @@ int64_t PartsOfAtMost(int64_t size, int64_t most) { return (size + most - 1) / m
 // The most bytes of a row of tiles of the left matrix, which stays in the nearest cache.
 constexpr int64_t kMostOfRows = 14336;
 
-// Of a product in blocks: steps of a part of the sums, rows of the left matrix that stay in the
-// second cache, and columns of the right one.
-constexpr int64_t kStepsOfBlock = 320;
+constexpr bool kLongVectors = kVectorBytes == 64;
+
+// Of a product in blocks: steps of a part of the sums, rows of the left matrix, and columns of the
+// right one. With AVX-512 the rows of one tile stay in the nearest cache, and all the columns in the
+// second one, which is larger where there are such vectors; else some rows in the second one.
 template <typename T>
-constexpr int64_t kRowsOfBlock = 960 / int64_t{sizeof(T)};
+constexpr int64_t kStepsOfBlock = kLongVectors ? 1536 / int64_t{sizeof(T)} : 320;
 template <typename T>
-constexpr int64_t kColumnsOfBlock = 8192 / int64_t{sizeof(T)};
-// The least rows, columns, and products of numbers.
-constexpr int64_t kLeastRowsInBlocks = 24;
+constexpr int64_t kRowsOfBlock = kLongVectors ? MostRows(2) : 960 / int64_t{sizeof(T)};
+template <typename T>
+constexpr int64_t kColumnsOfBlock = kLongVectors ? 1024 : 8192 / int64_t{sizeof(T)};
+// The least rows, columns, and products of numbers; in blocks fewer of a triangle are computed.
+constexpr int64_t kLeastRowsInBlocks = kLongVectors ? 64 : 24;
 constexpr int64_t kLeastColumnsInBlocks = 112;
-constexpr int64_t kLeastInBlocks = 1 << 22;
+constexpr int64_t kLeastInBlocks = 1 << (kLongVectors ? 26 : 22);
+constexpr int64_t kLeastOfTriangle = 1 << 22;
 
 template <typename T>
 bool IsInBlocks(const MatrixProduct<T>& p) {
-  return kProductsInBlocks && p.rows >= kLeastRowsInBlocks &&
-         p.columns >= kLeastColumnsInBlocks && p.rows * p.columns * p.summed >= kLeastInBlocks;
+  return p.rows >= kLeastRowsInBlocks && p.columns >= kLeastColumnsInBlocks &&
+         p.rows * p.columns * p.summed >= (p.below < p.rows ? kLeastOfTriangle : kLeastInBlocks);
 }
 
 template <typename T>
 int64_t MemoryInBlocks(const MatrixProduct<T>& p) {
   const int64_t columns = std::min(kColumnsOfBlock<T>, p.columns + kProductColumns<T>);
-  return std::min(kStepsOfBlock, p.summed) * (kRowsOfBlock<T> + columns);
+  return std::min(kStepsOfBlock<T>, p.summed) * (kRowsOfBlock<T> + columns);
 }
 
 // Writes the first columns of a tile that is `width` wide.
@@ -65,7 +70,7 @@ void PutTile(const T* sums, int64_t width, int64_t rows, int64_t columns, T* y, 
 }
 
 // Both matrices are copied: of the left one a block of rows, all of whose tiles go by a panel of
-// columns that stays in the nearest cache.
+// columns that stays in the nearest cache, or one tile, which stays there, by all panels.
 template <typename T>
 class MultiplicationInBlocks {
  public:
@@ -73,7 +78,7 @@ class MultiplicationInBlocks {
       : p_(product), rows_memory_(memory) {}
 
   void Run() {
-    const int64_t most = std::min(kStepsOfBlock, p_.summed);
+    const int64_t most = std::min(kStepsOfBlock<T>, p_.summed);
     panels_ = rows_memory_ + most * kRowsOfBlock<T>;
     const int64_t parts = PartsOfAtMost(p_.summed, most);
     for (int64_t part = 0; part < parts; ++part) {
@@ -84,9 +89,11 @@ class MultiplicationInBlocks {
         columns_ = std::min(kColumnsOfBlock<T>, p_.columns - j);
         KeepCounting();
         CopyColumns();
-        for (int64_t i = 0; i < p_.rows; i += kRowsOfBlock<T>) {
+        const int64_t blocks = PartsOfAtMost(p_.rows, kRowsOfBlock<T>);
+        for (int64_t block = 0; block < blocks; ++block) {
           EndIfInterrupted();
-          Block(i, std::min(kRowsOfBlock<T>, p_.rows - i));
+          const int64_t i = p_.rows * block / blocks;
+          Block(i, p_.rows * (block + 1) / blocks - i);
         }
       }
     }
@@ -389,7 +396,7 @@ void ForProducts(ffi::ThreadPool& pool, const T* a, const T* b, T* y,
   int64_t column_parts = 1, row_parts = 1;
   if (threads > 1 && count < wanted) {
     const int64_t parts = PartsOfAtMost(wanted, count), blocks = each / kLeastInBlocks;
-    if (kProductsInBlocks && count == 1 && blocks > 1) {
+    if (count == 1 && blocks > 1) {
       // Few parts, of which as little as possible is copied: rows of the left matrix for each part
       // of the columns, and columns for each part of the rows.
       wanted = std::min(threads * (blocks >= 32 * threads ? 2 : 1), blocks);
