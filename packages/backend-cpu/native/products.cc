@@ -481,8 +481,37 @@ ffi::Error NarrowProducts(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer
   return ffi::Error::Success();
 }
 
-// Of complex numbers: rows of pairs, as they lie, are multiplied by the real parts of the left
-// matrix, and those of the product with i by the imaginary ones.
+// Rows of pairs, as they lie, each followed by its product with i. `b` is the first pair.
+template <typename T>
+void CopyPairs(const T* b, int64_t b_step, int64_t b_column, int64_t steps, int64_t columns,
+               T* to) {
+  const int64_t width = 2 * columns;
+  // Neighbours in a column are read before the next one, and their lines stay in the cache.
+  constexpr int64_t kTogether = 8;
+  const int64_t together = b_column == 1 ? columns : kTogether;
+  for (int64_t first = 0; first < columns; first += together) {
+    const int64_t end = std::min(columns, first + together);
+    for (int64_t k = 0; k < steps; ++k) {
+      const T* from = b + 2 * k * b_step;
+      T *pairs = to + 2 * k * width, *turned = pairs + width;
+      if (b_column == 1) {
+        for (int64_t j = 0; j < width; j += 2) {
+          const T real = from[j], imaginary = from[j + 1];
+          pairs[j] = real, pairs[j + 1] = imaginary, turned[j] = -imaginary, turned[j + 1] = real;
+        }
+        continue;
+      }
+      for (int64_t j = first; j < end; ++j) {
+        const T real = from[2 * j * b_column], imaginary = from[2 * j * b_column + 1];
+        pairs[2 * j] = real, pairs[2 * j + 1] = imaginary;
+        turned[2 * j] = -imaginary, turned[2 * j + 1] = real;
+      }
+    }
+  }
+}
+
+// Of complex numbers: numbers of the left matrix, as they lie, are multiplied by rows of pairs, and
+// by those of the product with i.
 template <ffi::DataType kType>
 ffi::Error ComplexProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> w,
                            ffi::Result<ffi::Buffer<kType>> y, ffi::Span<const int64_t> sizes) {
@@ -491,37 +520,36 @@ ffi::Error ComplexProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buff
   const T* const right = reinterpret_cast<const T*>(w.typed_data());
   T* const out = reinterpret_cast<T*>(y->typed_data());
   ForProducts<T>(pool, left, right, out, sizes, [=](const MatrixProduct<T>& product) {
-    const int64_t summed = product.summed, width = 2 * product.columns;
-    const bool by_rows = product.b_column == 1;
-    const OwnMemory<T, 1> turned(summed * width);
-    const OwnMemory<T, 2> pairs(by_rows ? 0 : summed * width);
-    const T* from = right + 2 * (product.b - right);
-    int64_t step = 2 * product.b_step;
-    if (!by_rows) {
-      constexpr int64_t kTogether = 8;
-      for (int64_t j = 0; j < product.columns; j += kTogether) {
-        const int64_t end = std::min(product.columns, j + kTogether);
-        for (int64_t k = 0; k < summed; ++k) {
-          for (int64_t c = j; c < end; ++c) {
-            const T* pair = from + k * step + 2 * c * product.b_column;
-            T* to = pairs.get() + k * width + 2 * c;
-            to[0] = pair[0], to[1] = pair[1];
-          }
-        }
+    const int64_t most = kStepsOfBlock<T> / 2, width = 2 * product.columns;
+    const int64_t parts = std::max<int64_t>(1, PartsOfAtMost(product.summed, most));
+    const OwnMemory<T, 1> pairs(2 * std::min(most, product.summed) * width);
+    for (int64_t part = 0; part < parts; ++part) {
+      EndIfInterrupted();
+      const int64_t begin = product.summed * part / parts;
+      const int64_t steps = product.summed * (part + 1) / parts - begin;
+      CopyPairs(right + 2 * (product.b - right + begin * product.b_step), product.b_step,
+                product.b_column, steps, product.columns, pairs.get());
+      MatrixProduct<T> real{left + 2 * (product.a - left + begin * product.a_step),
+                            pairs.get(),
+                            out + 2 * (product.y - out),
+                            product.rows,
+                            width,
+                            2 * steps,
+                            2 * product.a_row,
+                            1,
+                            width,
+                            1,
+                            2 * product.y_row,
+                            part > 0 ? Into::kAdd : Into::kNothing};
+      if (product.a_step == 1) {
+        MultiplyMatrices(real);
+        continue;
       }
-      from = pairs.get(), step = width;
+      real.summed = steps, real.a_step = 2 * product.a_step, real.b_step = 2 * width;
+      MultiplyMatrices(real);
+      ++real.a, real.b += width, real.into = Into::kAdd;
+      MultiplyMatrices(real);
     }
-    for (int64_t k = 0; k < summed; ++k) {
-      T* to = turned.get() + k * width;
-      const T* row = from + k * step;
-      for (int64_t j = 0; j < width; j += 2) to[j] = -row[j + 1], to[j + 1] = row[j];
-    }
-    MatrixProduct<T> real{left + 2 * (product.a - left), from, out + 2 * (product.y - out),
-                          product.rows, width, summed, 2 * product.a_row, 2 * product.a_step,
-                          step, 1, 2 * product.y_row};
-    MultiplyMatrices(real);
-    ++real.a, real.b = turned.get(), real.b_step = width, real.into = Into::kAdd;
-    MultiplyMatrices(real);
   });
   return ffi::Error::Success();
 }
