@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <vector>
 
 #include "kernel.h"
 #include "parallel.h"
 #include "products.h"
-#include "tiles.h"
 #include "transposition.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -17,52 +15,9 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-constexpr int64_t kVectors = 2;
-// Products that are added up in registers; the panel of that many steps stays in the nearest cache.
-constexpr int64_t kSteps = 256;
-// Products whose sum is added to those of others, so that rounding errors stay small.
-constexpr int64_t kGroup = 16 * kSteps;
-
 // Columns [first, first + count) of the result, from the first row to the last of these columns.
 //
 // Element (i, k) of the matrix, over whose k is summed, is x[i * row + k * step].
-template <typename T>
-void Panel(const T* x, int64_t row, int64_t step, int64_t size, int64_t summed, int64_t first,
-           int64_t count, T* out) {
-  const int64_t vectors = count > kLanes<T> ? kVectors : 1, width = vectors * kLanes<T>;
-  const int64_t most = MostRowsOf<false>(vectors), end = first + count;
-  std::vector<T> panel(std::min(kSteps, summed) * width), sums(end * width), totals(end * width);
-  constexpr int64_t kNone = 0;
-  for (int64_t k = 0; k < summed; k += kSteps) {
-    const int64_t steps = std::min(kSteps, summed - k);
-    const T* from = x + first * row + k * step;
-    if (row == 1) {
-      for (int64_t s = 0; s < steps; ++s) {
-        std::copy(from + s * step, from + s * step + count, panel.data() + s * width);
-      }
-    } else {
-      for (int64_t j = 0; j < count; ++j) {
-        for (int64_t s = 0; s < steps; ++s) panel[s * width + j] = from[j * row + s * step];
-      }
-    }
-    const Sums tile{&kNone, &kNone, 1, steps, step, width};
-    for (int64_t i = 0; i < end; i += most) {
-      const int64_t rows = std::min(most, end - i);
-      TileOf<T, false>(rows, vectors)(tile, x + i * row + k * step, row, panel.data(),
-                                      sums.data() + i * width, width, k % kGroup > 0);
-    }
-    if ((k + kSteps) % kGroup != 0 && k + kSteps < summed) continue;
-    for (int64_t i = 0; i < end * width; ++i) totals[i] += sums[i];
-  }
-  for (int64_t i = 0; i < end; ++i) {
-    std::copy_n(totals.data() + i * width, count, out + i * size + first);
-  }
-  for (int64_t j = 0; j < count; ++j) {
-    for (int64_t i = 0; i < first; ++i) out[(first + j) * size + i] = totals[i * width + j];
-  }
-}
-
-// The same for more columns, by products in blocks.
 template <typename T>
 void Columns(const T* x, int64_t row, int64_t step, int64_t size, int64_t summed, int64_t first,
              int64_t count, T* out) {
@@ -88,27 +43,19 @@ ffi::Error Gram(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::Buf
   using T = ffi::NativeType<kType>;
   const auto shape = x.dimensions();
   const int64_t size = shape[over_rows ? 1 : 0], summed = shape[over_rows ? 0 : 1];
-  constexpr int64_t kColumns = kVectors * kLanes<T>;
+  constexpr int64_t kColumns = kProductColumns<T>;
   const int64_t panels = (size + kColumns - 1) / kColumns;
   const int64_t row = over_rows ? 1 : summed, step = over_rows ? size : 1;
-  if constexpr (kProductsInBlocks) {
-    // As much of a triangle for each thread.
-    const int64_t parts = std::min(panels, ThreadsOf(pool));
-    const auto begin = [=](int64_t part) {
-      return part == parts ? size
-                           : std::llround(panels * std::sqrt(1.0 * part / parts)) * kColumns;
-    };
-    ParallelFor(pool, parts, [&](int64_t part) {
-      const int64_t first = begin(part), count = begin(part + 1) - first;
-      if (count == 0) return;
-      Columns(x.typed_data(), row, step, size, summed, first, count, out->typed_data());
-    });
-    return ffi::Error::Success();
-  }
-  ParallelFor(pool, panels, [&](int64_t index) {
-    const int64_t first = (panels - 1 - index) * kColumns;  // the longest first
-    Panel(x.typed_data(), row, step, size, summed, first, std::min(kColumns, size - first),
-          out->typed_data());
+  // As much of a triangle for each thread.
+  const int64_t parts = std::min(panels, ThreadsOf(pool));
+  const auto begin = [=](int64_t part) {
+    return part == parts ? size
+                         : std::llround(panels * std::sqrt(1.0 * part / parts)) * kColumns;
+  };
+  ParallelFor(pool, parts, [&](int64_t part) {
+    const int64_t first = begin(part), count = begin(part + 1) - first;
+    if (count == 0) return;
+    Columns(x.typed_data(), row, step, size, summed, first, count, out->typed_data());
   });
   return ffi::Error::Success();
 }

@@ -16,6 +16,7 @@
 #include "norm.h"
 #include "parallel.h"
 #include "products.h"
+#include "triangular.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -23,8 +24,9 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Columns whose reflections are found one after another, and of a block of reflections.
-constexpr int64_t kPanel = 16, kBlock = 48;
+// Columns whose reflections are found one after another, and of a block of reflections, or of the
+// only one.
+constexpr int64_t kPanel = 16, kBlock = 48, kOnlyBlock = 64;
 // Rows whose products are added up one by one, before they are added to those of others.
 constexpr int64_t kRowsOfSum = 128;
 // Multiplications for which another thread is worth its while.
@@ -174,7 +176,7 @@ void MultiplyTransposed(const Reflections<T>& by, const T* c, int64_t columns, i
 // those before `first` are known.
 template <typename T>
 void ExtendTriangle(const Reflections<T>& of, int64_t first, const T* taus, T* to) {
-  T products[kPanel * kBlock];
+  T products[kPanel * kOnlyBlock];
   for (int64_t last; first < of.count; first = last) {
     last = std::min(first + kPanel, of.count);
     const T* v = of.v + first * of.stride;  // What is above is zero.
@@ -193,17 +195,20 @@ void ExtendTriangle(const Reflections<T>& of, int64_t first, const T* taus, T* t
 }
 
 // Multiplies columns of c with the product of reflections, from the left, or with its transpose.
-// Of c the first `units` columns are those of an identity.
+// Of c the first `units` columns are those of an identity, and rows from `filled` on are zeros.
 template <typename T>
 void Reflect(ffi::ThreadPool* pool, const Reflections<T>& by, const T* triangle, bool transposed,
-             T* c, int64_t columns, int64_t stride, int64_t units = 0) {
+             T* c, int64_t columns, int64_t stride, int64_t units = 0,
+             int64_t filled = std::numeric_limits<int64_t>::max()) {
+  if (filled <= 0) return;
   const int64_t count = by.count;
+  const Reflections<T> first{by.v, std::min(by.rows, filled), count, by.stride};
   ForColumns(pool, columns, by.rows * columns * count, [&](int64_t begin, int64_t size) {
     const int64_t known = std::clamp<int64_t>(units - begin, 0, size);
     Memory<T> memory(2 * count * size);
     T *products = memory.get(), *factors = products + count * size, *to = c + begin;
     if (known < size) {
-      MultiplyTransposed(by, to + known, size - known, stride, products + known, size);
+      MultiplyTransposed(first, to + known, size - known, stride, products + known, size);
     }
     for (int64_t i = 0; i < count && known > 0; ++i) {
       for (int64_t j = 0; j < known; ++j) {
@@ -281,12 +286,12 @@ void Factor(ffi::ThreadPool* pool, int64_t m, int64_t n, T* a, T* taus) {
 template <typename T, typename Body>
 void ForBlocks(int64_t m, int64_t n, int64_t count, const T* a, const T* taus, bool forward,
                const Body& body) {
-  const int64_t most = std::min(kBlock, count), blocks = (count + kBlock - 1) / kBlock;
+  const int64_t most = count <= kOnlyBlock ? count : kBlock, blocks = (count + most - 1) / most;
   Memory<T> reflections(m * most), triangle(most * most);
   for (int64_t step = 0; step < blocks; ++step) {
     EndIfInterrupted();
-    const int64_t j = (forward ? step : blocks - 1 - step) * kBlock;
-    const int64_t size = std::min(kBlock, count - j);
+    const int64_t j = (forward ? step : blocks - 1 - step) * most;
+    const int64_t size = std::min(most, count - j);
     CopyReflections(m - j, size, a + j * (n + 1), n, reflections.get(), size);
     const Reflections<T> found{reflections.get(), m - j, size, size};
     ExtendTriangle(found, 0, taus + j, triangle.get());
@@ -370,30 +375,6 @@ void ExchangeRows(int64_t count, const int32_t* pivots, T* a, int64_t columns, i
   }
 }
 
-// Solves l x = b for columns of b, where l is lower and has a diagonal of ones.
-template <typename T>
-void SolveLower(int64_t size, const T* l, int64_t stride, T* b, int64_t columns) {
-  if (size > kPanel) {
-    const int64_t half = (size / 2 + kPanel - 1) / kPanel * kPanel;
-    SolveLower(half, l, stride, b, columns);
-    MultiplyMatrices<T>({l + half * stride, b, b + half * stride, size - half, columns, half,
-                         stride, 1, stride, 1, stride, Into::kSubtract});
-    return SolveLower(size - half, l + half * (stride + 1), stride, b + half * stride, columns);
-  }
-  constexpr int64_t kNear = 4096 / sizeof(T);  // Columns whose rows stay in the nearest cache.
-  for (int64_t first = 0; first < columns; first += kNear) {
-    const int64_t end = std::min(columns, first + kNear);
-    for (int64_t i = 1; i < size; ++i) {
-      T* __restrict to = b + i * stride;
-      for (int64_t k = 0; k < i; ++k) {
-        const T factor = l[i * stride + k];
-        const T* __restrict from = b + k * stride;
-        for (int64_t j = first; j < end; ++j) to[j] -= factor * from[j];
-      }
-    }
-  }
-}
-
 // Eliminates the first `count` columns of a matrix, which have been factored, from others.
 template <typename T>
 void Eliminate(ffi::ThreadPool* pool, int64_t rows, int64_t count, T* a, int64_t stride,
@@ -401,7 +382,7 @@ void Eliminate(ffi::ThreadPool* pool, int64_t rows, int64_t count, T* a, int64_t
   ForColumns(pool, columns, rows * columns * count, [&](int64_t begin, int64_t size) {
     T* const to = a + count + begin;
     ExchangeRows(count, pivots, to, size, stride);
-    SolveLower(count, a, stride, to, size);
+    SolveTriangle(count, size, a, stride, int64_t{1}, true, true, to, stride);
     if (rows == count) return;
     MultiplyMatrices<T>({a + count * stride, to, to + count * stride, rows - count, size, count,
                          stride, 1, stride, 1, stride, Into::kSubtract});
@@ -505,7 +486,8 @@ ffi::Error LuOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::
   return ffi::Error::Success();
 }
 
-// Products of all reflections, or their transposes, with the columns of other matrices.
+// Products of all reflections, or their transposes, with the columns of other matrices, of which the
+// last rows may be left out if they are zeros.
 template <ffi::DataType kType>
 ffi::Error ReflectAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> taus,
                       ffi::Buffer<kType> c, ffi::Result<ffi::Buffer<kType>> out,
@@ -515,16 +497,20 @@ ffi::Error ReflectAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kT
   const auto shape = x.dimensions();
   const int64_t m = shape[shape.size() - 2], n = shape.back();
   const int64_t count = taus.dimensions().back(), columns = c.dimensions().back();
+  const int64_t given = c.dimensions()[shape.size() - 2] * columns;
   const T *from = c.typed_data(), *reflections = x.typed_data(), *factors = taus.typed_data();
   T* to = out->typed_data();
   ForBatch(pool, static_cast<int64_t>(x.element_count()) / (m * n), m * columns * count,
            [&](ffi::ThreadPool* threads, int64_t b) {
              T* const result = to + b * m * columns;
-             if (from != to) std::copy_n(from + b * m * columns, m * columns, result);
+             if (from != to) std::copy_n(from + b * given, given, result);
+             std::fill(result + given, result + m * columns, T(0));
+             int64_t filled = given / columns;
              ForBlocks(m, n, count, reflections + b * m * n, factors + b * count, transposed != 0,
                        [&](const Reflections<T>& by, const T* triangle, int64_t first) {
                          Reflect(threads, by, triangle, transposed != 0, result + first * columns,
-                                 columns, columns);
+                                 columns, columns, 0, filled - first);
+                         if (filled > first) filled = m;
                        });
            });
   return ffi::Error::Success();

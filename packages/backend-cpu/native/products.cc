@@ -27,28 +27,33 @@ int64_t PartsOfAtMost(int64_t size, int64_t most) { return (size + most - 1) / m
 // The most bytes of a row of tiles of the left matrix, which stays in the nearest cache.
 constexpr int64_t kMostOfRows = 14336;
 
-// Of a product in blocks: steps of a part of the sums, rows of the left matrix that stay in the
-// second cache, and columns of the right one.
-constexpr int64_t kStepsOfBlock = 320;
+constexpr bool kLongVectors = kVectorBytes == 64;
+
+// Of a product in blocks: steps of a part of the sums, rows of the left matrix, and columns of the
+// right one. With AVX-512 the rows of one tile stay in the nearest cache, and all the columns in the
+// second one, which is larger where there are such vectors; else some rows in the second one.
 template <typename T>
-constexpr int64_t kRowsOfBlock = 960 / int64_t{sizeof(T)};
+constexpr int64_t kStepsOfBlock = kLongVectors ? 1536 / int64_t{sizeof(T)} : 320;
 template <typename T>
-constexpr int64_t kColumnsOfBlock = 8192 / int64_t{sizeof(T)};
-// The least rows, columns, and products of numbers.
-constexpr int64_t kLeastRowsInBlocks = 24;
+constexpr int64_t kRowsOfBlock = kLongVectors ? MostRows(2) : 960 / int64_t{sizeof(T)};
+template <typename T>
+constexpr int64_t kColumnsOfBlock = kLongVectors ? 1024 : 8192 / int64_t{sizeof(T)};
+// The least rows, columns, and products of numbers; in blocks fewer of a triangle are computed.
+constexpr int64_t kLeastRowsInBlocks = kLongVectors ? 64 : 24;
 constexpr int64_t kLeastColumnsInBlocks = 112;
-constexpr int64_t kLeastInBlocks = 1 << 22;
+constexpr int64_t kLeastInBlocks = 1 << (kLongVectors ? 26 : 22);
+constexpr int64_t kLeastOfTriangle = 1 << 22;
 
 template <typename T>
 bool IsInBlocks(const MatrixProduct<T>& p) {
-  return kProductsInBlocks && p.rows >= kLeastRowsInBlocks &&
-         p.columns >= kLeastColumnsInBlocks && p.rows * p.columns * p.summed >= kLeastInBlocks;
+  return p.rows >= kLeastRowsInBlocks && p.columns >= kLeastColumnsInBlocks &&
+         p.rows * p.columns * p.summed >= (p.below < p.rows ? kLeastOfTriangle : kLeastInBlocks);
 }
 
 template <typename T>
 int64_t MemoryInBlocks(const MatrixProduct<T>& p) {
   const int64_t columns = std::min(kColumnsOfBlock<T>, p.columns + kProductColumns<T>);
-  return std::min(kStepsOfBlock, p.summed) * (kRowsOfBlock<T> + columns);
+  return std::min(kStepsOfBlock<T>, p.summed) * (kRowsOfBlock<T> + columns);
 }
 
 // Writes the first columns of a tile that is `width` wide.
@@ -65,7 +70,7 @@ void PutTile(const T* sums, int64_t width, int64_t rows, int64_t columns, T* y, 
 }
 
 // Both matrices are copied: of the left one a block of rows, all of whose tiles go by a panel of
-// columns that stays in the nearest cache.
+// columns that stays in the nearest cache, or one tile, which stays there, by all panels.
 template <typename T>
 class MultiplicationInBlocks {
  public:
@@ -73,7 +78,7 @@ class MultiplicationInBlocks {
       : p_(product), rows_memory_(memory) {}
 
   void Run() {
-    const int64_t most = std::min(kStepsOfBlock, p_.summed);
+    const int64_t most = std::min(kStepsOfBlock<T>, p_.summed);
     panels_ = rows_memory_ + most * kRowsOfBlock<T>;
     const int64_t parts = PartsOfAtMost(p_.summed, most);
     for (int64_t part = 0; part < parts; ++part) {
@@ -84,9 +89,11 @@ class MultiplicationInBlocks {
         columns_ = std::min(kColumnsOfBlock<T>, p_.columns - j);
         KeepCounting();
         CopyColumns();
-        for (int64_t i = 0; i < p_.rows; i += kRowsOfBlock<T>) {
+        const int64_t blocks = PartsOfAtMost(p_.rows, kRowsOfBlock<T>);
+        for (int64_t block = 0; block < blocks; ++block) {
           EndIfInterrupted();
-          Block(i, std::min(kRowsOfBlock<T>, p_.rows - i));
+          const int64_t i = p_.rows * block / blocks;
+          Block(i, p_.rows * (block + 1) / blocks - i);
         }
       }
     }
@@ -247,9 +254,10 @@ class Multiplication {
       if (rest > 0) {
         const Sums sums{&kNone, &kNone, 1, steps, a_step, width};
         const auto multiply = TileOf<T, false>(rows, width / kLanes<T>);
-        // What is written beyond a row is the start of the next one, and is written
-        // again, if the block has all columns.
-        if (!add && p_.y_row == columns && tile + 1 < tiles) {
+        // What is written beyond a row is the start of the next ones, and is written again, if
+        // the block has all columns and there are so many.
+        if (!add && p_.y_row == columns &&
+            (p_.rows - i - rows + 1) * columns >= full * kColumns + width) {
           multiply(sums, a, a_row, last, y + full * kColumns, p_.y_row, false);
         } else {
           alignas(64) T tile_of_y[kMostRows * kColumns];
@@ -260,7 +268,9 @@ class Multiplication {
       const int64_t b_step = as_it_lies ? p_.b_step : kColumns;
       const Sums sums{&kNone, &kNone, 1, steps, a_step, b_step};
       const auto multiply = TileOf<T, false>(rows, 2);
-      for (int64_t j = 0; j < full; ++j) {
+      // Panels whose columns all end above these rows need not be computed.
+      const int64_t above = i - p_.below - first + 1;
+      for (int64_t j = std::max<int64_t>(0, above / kColumns); j < full; ++j) {
         const T* panel = as_it_lies ? b + j * kColumns : panels_ + j * kColumns * steps;
         multiply(sums, a, a_row, panel, y + j * kColumns, p_.y_row, add);
       }
@@ -389,7 +399,7 @@ void ForProducts(ffi::ThreadPool& pool, const T* a, const T* b, T* y,
   int64_t column_parts = 1, row_parts = 1;
   if (threads > 1 && count < wanted) {
     const int64_t parts = PartsOfAtMost(wanted, count), blocks = each / kLeastInBlocks;
-    if (kProductsInBlocks && count == 1 && blocks > 1) {
+    if (count == 1 && blocks > 1) {
       // Few parts, of which as little as possible is copied: rows of the left matrix for each part
       // of the columns, and columns for each part of the rows.
       wanted = std::min(threads * (blocks >= 32 * threads ? 2 : 1), blocks);
@@ -474,8 +484,37 @@ ffi::Error NarrowProducts(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer
   return ffi::Error::Success();
 }
 
-// Of complex numbers: rows of pairs, as they lie, are multiplied by the real parts of the left
-// matrix, and those of the product with i by the imaginary ones.
+// Rows of pairs, as they lie, each followed by its product with i. `b` is the first pair.
+template <typename T>
+void CopyPairs(const T* b, int64_t b_step, int64_t b_column, int64_t steps, int64_t columns,
+               T* to) {
+  const int64_t width = 2 * columns;
+  // Neighbours in a column are read before the next one, and their lines stay in the cache.
+  constexpr int64_t kTogether = 8;
+  const int64_t together = b_column == 1 ? columns : kTogether;
+  for (int64_t first = 0; first < columns; first += together) {
+    const int64_t end = std::min(columns, first + together);
+    for (int64_t k = 0; k < steps; ++k) {
+      const T* from = b + 2 * k * b_step;
+      T *pairs = to + 2 * k * width, *turned = pairs + width;
+      if (b_column == 1) {
+        for (int64_t j = 0; j < width; j += 2) {
+          const T real = from[j], imaginary = from[j + 1];
+          pairs[j] = real, pairs[j + 1] = imaginary, turned[j] = -imaginary, turned[j + 1] = real;
+        }
+        continue;
+      }
+      for (int64_t j = first; j < end; ++j) {
+        const T real = from[2 * j * b_column], imaginary = from[2 * j * b_column + 1];
+        pairs[2 * j] = real, pairs[2 * j + 1] = imaginary;
+        turned[2 * j] = -imaginary, turned[2 * j + 1] = real;
+      }
+    }
+  }
+}
+
+// Of complex numbers: numbers of the left matrix, as they lie, are multiplied by rows of pairs, and
+// by those of the product with i.
 template <ffi::DataType kType>
 ffi::Error ComplexProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> w,
                            ffi::Result<ffi::Buffer<kType>> y, ffi::Span<const int64_t> sizes) {
@@ -484,37 +523,36 @@ ffi::Error ComplexProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buff
   const T* const right = reinterpret_cast<const T*>(w.typed_data());
   T* const out = reinterpret_cast<T*>(y->typed_data());
   ForProducts<T>(pool, left, right, out, sizes, [=](const MatrixProduct<T>& product) {
-    const int64_t summed = product.summed, width = 2 * product.columns;
-    const bool by_rows = product.b_column == 1;
-    const OwnMemory<T, 1> turned(summed * width);
-    const OwnMemory<T, 2> pairs(by_rows ? 0 : summed * width);
-    const T* from = right + 2 * (product.b - right);
-    int64_t step = 2 * product.b_step;
-    if (!by_rows) {
-      constexpr int64_t kTogether = 8;
-      for (int64_t j = 0; j < product.columns; j += kTogether) {
-        const int64_t end = std::min(product.columns, j + kTogether);
-        for (int64_t k = 0; k < summed; ++k) {
-          for (int64_t c = j; c < end; ++c) {
-            const T* pair = from + k * step + 2 * c * product.b_column;
-            T* to = pairs.get() + k * width + 2 * c;
-            to[0] = pair[0], to[1] = pair[1];
-          }
-        }
+    const int64_t most = kStepsOfBlock<T> / 2, width = 2 * product.columns;
+    const int64_t parts = std::max<int64_t>(1, PartsOfAtMost(product.summed, most));
+    const OwnMemory<T, 1> pairs(2 * std::min(most, product.summed) * width);
+    for (int64_t part = 0; part < parts; ++part) {
+      EndIfInterrupted();
+      const int64_t begin = product.summed * part / parts;
+      const int64_t steps = product.summed * (part + 1) / parts - begin;
+      CopyPairs(right + 2 * (product.b - right + begin * product.b_step), product.b_step,
+                product.b_column, steps, product.columns, pairs.get());
+      MatrixProduct<T> real{left + 2 * (product.a - left + begin * product.a_step),
+                            pairs.get(),
+                            out + 2 * (product.y - out),
+                            product.rows,
+                            width,
+                            2 * steps,
+                            2 * product.a_row,
+                            1,
+                            width,
+                            1,
+                            2 * product.y_row,
+                            part > 0 ? Into::kAdd : Into::kNothing};
+      if (product.a_step == 1) {
+        MultiplyMatrices(real);
+        continue;
       }
-      from = pairs.get(), step = width;
+      real.summed = steps, real.a_step = 2 * product.a_step, real.b_step = 2 * width;
+      MultiplyMatrices(real);
+      ++real.a, real.b += width, real.into = Into::kAdd;
+      MultiplyMatrices(real);
     }
-    for (int64_t k = 0; k < summed; ++k) {
-      T* to = turned.get() + k * width;
-      const T* row = from + k * step;
-      for (int64_t j = 0; j < width; j += 2) to[j] = -row[j + 1], to[j + 1] = row[j];
-    }
-    MatrixProduct<T> real{left + 2 * (product.a - left), from, out + 2 * (product.y - out),
-                          product.rows, width, summed, 2 * product.a_row, 2 * product.a_step,
-                          step, 1, 2 * product.y_row};
-    MultiplyMatrices(real);
-    ++real.a, real.b = turned.get(), real.b_step = width, real.into = Into::kAdd;
-    MultiplyMatrices(real);
   });
   return ffi::Error::Success();
 }

@@ -33,10 +33,6 @@ constexpr int64_t kProductColumns = 2 * kLanes<T>;
 template <typename T>
 constexpr int64_t kProductMemory = 49152 / int64_t{sizeof(T)};
 
-// Whether large products are multiplied in blocks of both matrices: with AVX-512 that is not
-// measured.
-constexpr bool kProductsInBlocks = kVectorBytes < 64;
-
 // Multiplies on this thread. `memory` is for `size` elements, from a multiple of 64 bytes on; more
 // of it, up to kMostProductMemory, makes large products faster.
 template <typename T>

@@ -14,10 +14,11 @@
 
 #include "fft_vectors.h"
 #include "kernel.h"
+#include "memory.h"
 #include "norm.h"
 #include "parallel.h"
 #include "products.h"
-#include "vector_width.h"
+#include "triangular.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -42,64 +43,6 @@ void ForBatch(ffi::ThreadPool& pool, int64_t batch, int64_t work, const Body& bo
   ParallelFor(pool, parts,
               [&](int64_t part) { body(batch * part / parts, batch * (part + 1) / parts); });
 }
-
-// to[j] -= factor * from[j].
-template <typename T>
-inline void Subtract(int64_t size, T factor, const T* __restrict from, T* __restrict to) {
-  for (int64_t j = 0; j < size; ++j) to[j] -= factor * from[j];
-}
-
-// The sum of products, in as many parts as a vector has lanes.
-template <typename T>
-inline T Dot(int64_t size, const T* __restrict a, const T* __restrict b) {
-  constexpr int kLanes = 64 / sizeof(T);
-  T sums[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
-  }
-  T sum = 0;
-  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
-  for (; i < size; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-// Rows and vectors beside each other that are kept in registers.
-constexpr int kTileRows = 4, kTileVectors = 2;
-template <typename T>
-constexpr int64_t kTileColumns = kTileVectors * Lanes<T>::kCount;
-
-template <typename T, int kRows, int kVectors>
-struct RowsOfTile {
-  static constexpr int kCount = Lanes<T>::kCount;
-  typename Lanes<T>::Type x[kRows][kVectors];
-
-  RowsOfTile(const T* from, int64_t step) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-      for (int j = 0; j < kVectors; ++j) x[i][j] = Load(from + i * step + j * kCount);
-    }
-  }
-  void StoreTo(T* to, int64_t step) const {
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-      for (int j = 0; j < kVectors; ++j) Store(to + i * step + j * kCount, x[i][j]);
-    }
-  }
-  // Subtracts the product of columns of a, whose element (i, k) is a[i * down + k * right], with
-  // rows of b.
-  void Subtract(int64_t size, const T* a, int64_t down, int64_t right, const T* b, int64_t step) {
-    for (int64_t k = 0; k < size; ++k, a += right, b += step) {
-#pragma GCC unroll 4
-      for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-        for (int j = 0; j < kVectors; ++j) x[i][j] -= a[i * down] * Load(b + j * kCount);
-      }
-    }
-  }
-};
 
 // Writes the transpose of what is in the lower triangle of n rows, or the upper one, and in blocks
 // on the diagonal perhaps more.
@@ -133,34 +76,29 @@ void TransposeTriangle(int64_t n, const T* from, int64_t from_step, T* to, int64
   }
 }
 
-// Rows of a root before whose computation products of all rows above them are subtracted at once.
-constexpr int64_t kRowsOfRoot = 96;
-
-// Subtracts the products of the first rows of a root from the next ones, `rows`, and what is right
-// of their diagonal.
-template <typename T>
-void SubtractRows(ffi::ThreadPool* pool, int64_t n, int64_t first, int64_t rows, T* upper,
-                  int64_t stride) {
-  const int64_t columns = n - first, worth = rows * columns * first / kProductsOfThread;
+// Calls body(begin, columns) for parts of columns, on several threads where the products are worth
+// it, and there is a pool.
+template <typename T, typename Body>
+void ForColumns(ffi::ThreadPool* pool, int64_t columns, int64_t products, const Body& body) {
   const int64_t panels = (columns + kTileColumns<T> - 1) / kTileColumns<T>;
+  const int64_t worth = products / kProductsOfThread;
   const int64_t parts =
       pool == nullptr ? 1 : std::clamp<int64_t>(std::min(worth, ThreadsOf(*pool)), 1, panels);
   const auto part = [=](int64_t number) {
     const int64_t begin = panels * number / parts * kTileColumns<T>;
-    const int64_t end = std::min(columns, panels * (number + 1) / parts * kTileColumns<T>);
-    T* const right = upper + first + begin;
-    MultiplyMatrices<T>({upper + first, right, right + first * stride, rows, end - begin, first, 1,
-                         stride, stride, 1, stride, Into::kSubtract, begin + 1});
+    body(begin, std::min(columns, panels * (number + 1) / parts * kTileColumns<T>) - begin);
   };
   if (parts == 1) return part(0);
   ParallelFor(*pool, parts, part);
 }
 
-// The lower triangle of the root of a matrix, of which the lower triangle is read; NaN if it is not
-// positive definite. `upper` has n rows and those of a tile more, and `stride` is a multiple of a
-// tile's columns. Large products are divided among the threads of `pool`, if there is one.
+// Rows of a root that are computed together, a multiple of a tile's columns.
+constexpr int64_t kRowsOfRoot = 96;
+
+// Overwrites the upper triangle of up to kRowsOfRoot rows with its root; false if it is not
+// positive definite. Rows go on to the end of a tile.
 template <typename T>
-void Cholesky(ffi::ThreadPool* pool, int64_t n, const T* from, T* to, T* upper, int64_t stride) {
+bool RootOfRows(int64_t n, T* upper, int64_t stride) {
   constexpr int64_t kPanel = 4 * kTileRows, kColumns = kTileColumns<T>;
   // Subtracts the products of rows [first, last) from tiles of rows [top, bottom).
   const auto subtract = [=](int64_t first, int64_t last, int64_t top, int64_t bottom) {
@@ -173,16 +111,10 @@ void Cholesky(ffi::ThreadPool* pool, int64_t n, const T* from, T* to, T* upper, 
       }
     }
   };
-  TransposeTriangle<true>(n, from, n, upper, stride);
-  bool failed = false;
-  for (int64_t panel = 0; panel < n && !failed; panel += kPanel) {
-    const int64_t bottom = std::min(n, panel + kPanel), above = panel / kRowsOfRoot * kRowsOfRoot;
-    if (panel == above && panel > 0) {
-      EndIfInterrupted();
-      SubtractRows(pool, n, panel, std::min(kRowsOfRoot, n - panel), upper, stride);
-    }
-    if (panel > above) subtract(above, panel, panel, bottom);
-    for (int64_t top = panel; top < bottom && !failed; top += kTileRows) {
+  for (int64_t panel = 0; panel < n; panel += kPanel) {
+    const int64_t bottom = std::min(n, panel + kPanel);
+    if (panel > 0) subtract(0, panel, panel, bottom);
+    for (int64_t top = panel; top < bottom; top += kTileRows) {
       if (top > panel) subtract(panel, top, top, top + 1);
       for (int64_t i = top; i < std::min(n, top + kTileRows); ++i) {
         T* row = upper + i * stride;
@@ -190,15 +122,51 @@ void Cholesky(ffi::ThreadPool* pool, int64_t n, const T* from, T* to, T* upper, 
           Subtract(n - i, upper[k * stride + i], upper + k * stride + i, row + i);
         }
         const T pivot = row[i];
-        if (pivot <= 0) {  // NaN goes on, as in LAPACK.
-          failed = true;
-          break;
-        }
+        if (pivot <= 0) return false;  // NaN goes on, as in LAPACK.
         const T root = std::sqrt(pivot), inverse = 1 / root;
         for (int64_t j = i + 1; j < n; ++j) row[j] *= inverse;
         row[i] = root;
       }
     }
+  }
+  return true;
+}
+
+// The lower triangle of the root of a matrix, of which the lower triangle is read, or if asked for
+// the mean of both; NaN if it is not positive definite. `upper` has n rows and those of a tile
+// more, and `stride` is a multiple of a tile's columns. Large products are divided among the threads
+// of `pool`, if there is one.
+template <typename T>
+void Cholesky(ffi::ThreadPool* pool, int64_t n, const T* from, bool averaged, T* to, T* upper,
+              int64_t stride) {
+  TransposeTriangle<true>(n, from, n, upper, stride);
+  for (int64_t i = 0; i < n; ++i) {
+    T* const row = upper + i * stride;
+    if (averaged) {
+      for (int64_t j = i; j < n; ++j) row[j] = (row[j] + from[i * n + j]) * T(0.5);
+    }
+    // What tiles reach beyond is computed and not used.
+    std::fill(row + i / kRowsOfRoot * kRowsOfRoot, row + i, T(0));
+    std::fill(row + n, row + stride, T(0));
+  }
+  std::fill_n(upper + n * stride, kTileRows * stride, T(0));
+  bool failed = false;
+  for (int64_t top = 0; top < n && !failed; top += kRowsOfRoot) {
+    const int64_t rows = std::min(kRowsOfRoot, n - top), rest = n - top - rows;
+    T *const corner = upper + top * (stride + 1), *const right = corner + rows;
+    if (top > 0) {
+      EndIfInterrupted();
+      ForColumns<T>(pool, n - top, rows * (n - top) * top, [=](int64_t begin, int64_t columns) {
+        const T* const above = upper + top;
+        MultiplyMatrices<T>({above, above + begin, corner + begin, rows, columns, top, 1, stride,
+                             stride, 1, stride, Into::kSubtract, begin + 1});
+      });
+    }
+    failed = !RootOfRows(rows, corner, stride);
+    if (failed || rest == 0) continue;
+    ForColumns<T>(pool, rest, rows * rows * rest / 2, [=](int64_t begin, int64_t columns) {
+      SolveTriangle(rows, columns, corner, int64_t{1}, stride, true, false, right + begin, stride);
+    });
   }
   if (failed) {
     std::fill(to, to + n * n, std::numeric_limits<T>::quiet_NaN());
@@ -213,7 +181,7 @@ constexpr int64_t kMostInLanes = 16;
 
 // As many matrices as a vector has lanes, one in each.
 template <typename T>
-void CholeskyInLanes(int64_t n, const T* from, T* to) {
+void CholeskyInLanes(int64_t n, const T* from, bool averaged, T* to) {
   using Vector = typename Lanes<T>::Type;
   constexpr int64_t kCount = Lanes<T>::kCount;
   const int64_t size = n * n;
@@ -227,6 +195,12 @@ void CholeskyInLanes(int64_t n, const T* from, T* to) {
     for (int64_t k = 0; k < kCount; ++k) values[i + k] = Load(from + k * size + i);
     Transpose<T>(values + i);
   });
+  for (int64_t i = 0; i < n && averaged; ++i) {
+    for (int64_t j = 0; j < i; ++j) {
+      values[i * n + j] = (values[i * n + j] + values[j * n + i]) * T(0.5);
+    }
+    values[i * (n + 1)] = (values[i * (n + 1)] + values[i * (n + 1)]) * T(0.5);
+  }
   typename Lanes<T>::Indices failed{};
   for (int64_t i = 0; i < n; ++i) {
     Vector* pivots = values + i * n;
@@ -266,7 +240,7 @@ void CholeskyInLanes(int64_t n, const T* from, T* to) {
 
 template <ffi::DataType kType>
 ffi::Error CholeskyOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
-                         ffi::Result<ffi::Buffer<kType>> out) {
+                         ffi::Result<ffi::Buffer<kType>> out, int64_t averaged) {
   using T = ffi::NativeType<kType>;
   constexpr int64_t kCount = Lanes<T>::kCount, kLine = 64 / sizeof(T);
   const int64_t n = x.dimensions().back();
@@ -280,13 +254,15 @@ ffi::Error CholeskyOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
   ForBatch(pool, batch, n * n * n / 6, [&](int64_t first, int64_t last) {
     int64_t b = first;
     if (n <= kMostInLanes && size >= kCount) {
-      for (; b + kCount <= last; b += kCount) CholeskyInLanes(n, from + b * size, to + b * size);
+      for (; b + kCount <= last; b += kCount) {
+        CholeskyInLanes(n, from + b * size, averaged != 0, to + b * size);
+      }
     }
     if (b == last) return;
-    std::vector<T> upper((n + kTileRows) * stride);
+    Memory<T> upper((n + kTileRows) * stride);
     ffi::ThreadPool* const threads = batch == 1 ? &pool : nullptr;
     for (; b < last; ++b) {
-      Cholesky(threads, n, from + b * size, to + b * size, upper.data(), stride);
+      Cholesky(threads, n, from + b * size, averaged != 0, to + b * size, upper.get(), stride);
     }
   });
   return ffi::Error::Success();
@@ -453,162 +429,6 @@ ffi::Error ProductOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<
   return ffi::Error::Success();
 }
 
-// Sums of the products of rows, as many as a vector has lanes, with b, subtracted from `to`.
-template <typename T>
-void SubtractProducts(int64_t rows, int64_t size, const T* a, int64_t down, const T* b, T* to) {
-  using Vector = typename Lanes<T>::Type;
-  constexpr int kLanes = Lanes<T>::kCount;
-  const int64_t whole = size / kLanes * kLanes;
-  if (rows == kLanes && whole > 0) {
-    Vector sums[kLanes] = {};
-    for (int64_t k = 0; k < whole; k += kLanes) {
-      const Vector factor = Load(b + k);
-#pragma GCC unroll 16
-      for (int r = 0; r < kLanes; ++r) sums[r] += Load(a + r * down + k) * factor;
-    }
-    Transpose<T>(sums);
-#pragma GCC unroll 4
-    for (int width = kLanes / 2; width > 0; width /= 2) {
-#pragma GCC unroll 8
-      for (int lane = 0; lane < width; ++lane) sums[lane] += sums[lane + width];
-    }
-    Store(to, Load(to) - sums[0]);
-  } else {
-    for (int64_t r = 0; r < rows; ++r) to[r] -= Dot(whole, a + r * down, b);
-  }
-  for (int64_t k = whole; k < size; ++k) {
-    for (int64_t r = 0; r < rows; ++r) to[r] -= a[r * down + k] * b[k];
-  }
-}
-
-// Subtracts from `to` the products of columns with the elements of b.
-template <typename T>
-void SubtractColumns(int64_t columns, int64_t size, const T* a, int64_t right, const T* b, T* to) {
-  int64_t k = 0;
-  for (; k + 4 <= columns; k += 4) {
-    const T* __restrict column = a + k * right;
-    const T factors[4] = {b[k], b[k + 1], b[k + 2], b[k + 3]};
-    for (int64_t j = 0; j < size; ++j) {
-      to[j] -= factors[0] * column[j] + factors[1] * column[right + j] +
-               factors[2] * column[2 * right + j] + factors[3] * column[3 * right + j];
-    }
-  }
-  for (; k < columns; ++k) Subtract(size, b[k], a + k * right, to);
-}
-
-// Solves a x = b as below for one column, for as many rows as a vector has lanes. Lanes that have
-// been solved for are stored, and then take no part, whatever is in the other triangle.
-template <typename T, bool kLower>
-void SolveBlock(const T* a, int64_t down, int64_t right, bool unit, T* b) {
-  constexpr int kLanes = Lanes<T>::kCount;
-  typename Lanes<T>::Type columns[kLanes], rest = Load(b);
-#pragma GCC unroll 16
-  for (int k = 0; k < kLanes; ++k) columns[k] = Load(a + k * (right == 1 ? down : right));
-  if (right == 1) Transpose<T>(columns);
-#pragma GCC unroll 16
-  for (int step = 0; step < kLanes; ++step) {
-    const int k = kLower ? step : kLanes - 1 - step;
-    const T x = unit ? rest[k] : rest[k] / a[k * (down + right)];
-    b[k] = x;
-    rest -= columns[k] * x;
-  }
-}
-
-// Solves a x = b as below for one column, by blocks on the diagonal. What is beside them goes along
-// the rows or the columns, whichever lie in one piece: to a block before, or from it after, it is
-// solved.
-template <typename T>
-void SolveVector(int64_t n, const T* a, int64_t down, int64_t right, bool lower, bool unit, T* b) {
-  constexpr int64_t kBlock = kVectorBytes / sizeof(T);
-  const int64_t blocks = (n + kBlock - 1) / kBlock;
-  for (int64_t step = 0; step < blocks; ++step) {
-    const int64_t first = (lower ? step : blocks - 1 - step) * kBlock;
-    const int64_t last = std::min(n, first + kBlock);
-    const int64_t begin = lower ? 0 : last, solved = lower ? first : n - last;
-    if (right == 1) {
-      SubtractProducts(last - first, solved, a + first * down + begin, down, b + begin, b + first);
-    }
-    if (last - first == kBlock) {
-      const T* corner = a + first * (down + right);
-      lower ? SolveBlock<T, true>(corner, down, right, unit, b + first)
-            : SolveBlock<T, false>(corner, down, right, unit, b + first);
-    } else {
-      for (int64_t i = first; i < last; ++i) {
-        const int64_t k = lower ? i : last - 1 - (i - first);
-        if (!unit) b[k] /= a[k * down + k * right];
-        const T factor = b[k];
-        for (int64_t j = lower ? k + 1 : first; j < (lower ? last : k); ++j) {
-          b[j] -= a[j * down + k * right] * factor;
-        }
-      }
-    }
-    if (right != 1) {
-      const int64_t next = lower ? last : 0, rest = lower ? n - last : first;
-      SubtractColumns(last - first, rest, a + next * down + first * right, right, b + first,
-                      b + next);
-    }
-  }
-}
-
-// Solves for kRows rows of vectors from row i, where those before it have been solved.
-template <int kRows, int kVectors, typename T>
-inline void SolveTile(int64_t i, const T* a, int64_t down, int64_t right, bool unit, T* b,
-                      int64_t step) {
-  RowsOfTile<T, kRows, kVectors> tile(b + i * step, step);
-  a += i * down;
-  tile.Subtract(i, a, down, right, b, step);
-  a += i * right;
-#pragma GCC unroll 4
-  for (int row = 0; row < kRows; ++row) {
-#pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) {
-#pragma GCC unroll 4
-      for (int k = 0; k < row; ++k) tile.x[row][j] -= a[row * down + k * right] * tile.x[k][j];
-      if (!unit) tile.x[row][j] /= a[row * (down + right)];
-    }
-  }
-  tile.StoreTo(b + i * step, step);
-}
-
-template <int kVectors, typename T>
-void SolveColumns(int64_t n, const T* a, int64_t down, int64_t right, bool unit, T* b,
-                  int64_t step) {
-  int64_t i = 0;
-  for (; i + kTileRows <= n; i += kTileRows) {
-    SolveTile<kTileRows, kVectors>(i, a, down, right, unit, b, step);
-  }
-  for (; i < n; ++i) SolveTile<1, kVectors>(i, a, down, right, unit, b, step);
-}
-
-// Solves a x = b for a triangular matrix a whose element (i, j) is a[i * down + j * right], from
-// the first row if it is lower, else from the last. b has `columns` columns and is overwritten.
-template <typename T>
-void Solve(int64_t n, int64_t columns, const T* a, int64_t down, int64_t right, bool lower,
-           bool unit, T* b) {
-  constexpr int64_t kCount = Lanes<T>::kCount;
-  if (columns == 1) return SolveVector(n, a, down, right, lower, unit, b);
-  int64_t step = columns;
-  if (!lower) {  // From the last row and column on it is.
-    a += (n - 1) * (down + right);
-    b += (n - 1) * step;
-    down = -down, right = -right, step = -step;
-  }
-  for (; columns >= 2 * kCount; columns -= 2 * kCount, b += 2 * kCount) {
-    SolveColumns<2>(n, a, down, right, unit, b, step);
-  }
-  for (; columns >= kCount; columns -= kCount, b += kCount) {
-    SolveColumns<1>(n, a, down, right, unit, b, step);
-  }
-  for (int64_t i = 0; i < n && columns > 0; ++i) {
-    T* row = b + i * step;
-    for (int64_t k = 0; k < i; ++k) {
-      Subtract(columns, a[i * down + k * right], b + k * step, row);
-    }
-    const T pivot = a[i * (down + right)];
-    for (int64_t j = 0; j < columns && !unit; ++j) row[j] /= pivot;
-  }
-}
-
 template <ffi::DataType kType>
 ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kType> b,
                     ffi::Result<ffi::Buffer<kType>> out, int64_t lower, int64_t transposed,
@@ -621,13 +441,22 @@ ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kTyp
   const T* matrix = a.typed_data();
   const T* from = b.typed_data();
   T* to = out->typed_data();
-  ForBatch(pool, batch, n * n * columns / 2, [&](int64_t first, int64_t last) {
-    const int64_t size = n * columns;
-    if (from != to) std::copy(from + first * size, from + last * size, to + first * size);
-    for (int64_t i = first; i < last; ++i) {
-      Solve(n, columns, matrix + i * n * n, transposed ? 1 : n, transposed ? n : 1,
-            (lower != 0) != (transposed != 0), unit != 0, to + i * size);
+  const int64_t size = n * columns;
+  const auto solve = [=](int64_t b, int64_t begin, int64_t count) {
+    SolveTriangle(n, count, matrix + b * n * n, transposed ? 1 : n, transposed ? n : 1,
+                  (lower != 0) != (transposed != 0), unit != 0, to + b * size + begin, columns);
+  };
+  if (batch < 2 * ThreadsOf(pool) && n * size / 2 >= 2 * kProductsOfThread) {
+    if (from != to) std::copy_n(from, batch * size, to);
+    for (int64_t b = 0; b < batch; ++b) {
+      ForColumns<T>(&pool, columns, n * size / 2,
+                    [=](int64_t begin, int64_t count) { solve(b, begin, count); });
     }
+    return ffi::Error::Success();
+  }
+  ForBatch(pool, batch, n * size / 2, [&](int64_t first, int64_t last) {
+    if (from != to) std::copy(from + first * size, from + last * size, to + first * size);
+    for (int64_t b = first; b < last; ++b) solve(b, 0, columns);
   });
   return ffi::Error::Success();
 }
@@ -642,7 +471,8 @@ ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kTyp
                   xla::ffi::Ffi::Bind()                                                         \
                       .Ctx<xla::ffi::ThreadPool>()                                              \
                       .Arg<xla::ffi::Buffer<TYPE>>()                                            \
-                      .Ret<xla::ffi::Buffer<TYPE>>());                                          \
+                      .Ret<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Attr<int64_t>("averaged"));                                              \
   DOVETAIL_KERNEL(dovetail_lu_##SUFFIX, dovetail::LuOfAll<TYPE>,                                \
                   xla::ffi::Ffi::Bind()                                                         \
                       .Ctx<xla::ffi::ThreadPool>()                                              \

@@ -10,11 +10,10 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail_cpu.kernel_library import has_long_vectors, library
+from dovetail_cpu.kernel_library import library
 
 pytestmark = pytest.mark.skipif(
-    library() is None or has_long_vectors(),
-    reason="the kernel was not built, or the compiler's own is not slower",
+    library() is None, reason="no kernels were built: there is no C++ compiler"
 )
 
 KERNEL: Final = "dovetail_attention"

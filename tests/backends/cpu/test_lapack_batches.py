@@ -11,7 +11,7 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail_cpu import blas
-from dovetail_cpu.kernel_library import has_long_vectors, library
+from dovetail_cpu.kernel_library import library
 
 pytestmark = pytest.mark.skipif(
     library() is None, reason="no kernels were built: there is no C++ compiler"
@@ -53,9 +53,8 @@ FUNCTIONS = {
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_batches_are_their_matrices_one_by_one(name: str, dtype: str) -> None:
-    # Without AVX-512 a kernel of ours factors real matrices of this size.
-    factored = name in ("cholesky", "lu", "qr") and dtype.startswith("float")
-    own = factored and not has_long_vectors()
+    # A kernel of ours factors real matrices of this size.
+    own = name in ("cholesky", "lu", "qr") and dtype.startswith("float")
     with dt.enable_x64(True):
         function = dt.jit(FUNCTIONS[name])
         for batch in BATCHES:

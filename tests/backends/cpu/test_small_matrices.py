@@ -111,6 +111,24 @@ def test_cholesky(dtype: str, size: int) -> None:
 
 
 @by_dtype
+@pytest.mark.parametrize("shape", [(3, 3), (40, 5, 5), (2, 64, 64), (130, 130)])
+def test_cholesky_of_the_mean_of_both_triangles(dtype: str, shape: tuple[int, ...]) -> None:
+    x = drawn(dtype, *shape)
+    x = x + 4 * shape[-1] ** 0.5 * np.eye(shape[-1], dtype=dtype)
+    root, of_lapack = both(jnp.linalg.cholesky, x)
+    close(root, of_lapack, dtype)
+    close(root @ root.swapaxes(-1, -2), (x + x.swapaxes(-1, -2)) / 2, dtype)
+    lower, of_lapack = both(lambda x: lax.linalg.cholesky(x, symmetrize_input=False), x)
+    close(lower, of_lapack, dtype)
+    others = np.stack([root, lower])  # Where the mean has other uses, too.
+    found, _ = both(
+        lambda x: jnp.stack([jnp.linalg.cholesky(x), lax.linalg.cholesky(x, symmetrize_input=False)]),
+        x,
+    )
+    close(found, others, dtype)
+
+
+@by_dtype
 @pytest.mark.parametrize("size", [97, 300, 421])
 def test_cholesky_of_one_matrix_is_divided_among_threads(dtype: str, size: int) -> None:
     x = drawn(dtype, size, size)
@@ -135,7 +153,21 @@ def test_one_matrix_without_a_root_is_nan(dtype: str, bad: float, count: int, si
 
 @by_dtype
 @pytest.mark.parametrize(
-    ("size", "columns"), [(1, 1), (5, 3), (40, 1), (64, 1), (17, 64), (64, 5), (30, 43), (103, 1)]
+    ("size", "columns"),
+    [
+        (1, 1),
+        (5, 3),
+        (40, 1),
+        (64, 1),
+        (17, 64),
+        (64, 5),
+        (30, 43),
+        (103, 1),
+        (65, 2),
+        (100, 33),
+        (131, 100),
+        (257, 17),
+    ],
 )
 def test_triangular_solve(dtype: str, size: int, columns: int) -> None:
     a = drawn(dtype, 3, size, size) / size + np.eye(size, dtype=dtype)
@@ -160,11 +192,11 @@ def test_triangular_solve(dtype: str, size: int, columns: int) -> None:
 
 
 @by_dtype
-@pytest.mark.parametrize("size", [16, 37])
-def test_triangular_solve_leaves_the_other_triangle(dtype: str, size: int) -> None:
+@pytest.mark.parametrize(("size", "columns"), [(16, 1), (37, 1), (37, 3), (150, 40)])
+def test_triangular_solve_leaves_the_other_triangle(dtype: str, size: int, columns: int) -> None:
     """Neither what is there nor an infinite number reaches what was solved for before."""
     a = drawn(dtype, size, size) / size + np.eye(size, dtype=dtype)
-    b = drawn(dtype, size, 1)
+    b = drawn(dtype, size, columns)
     for lower, transposed in itertools.product([True, False], repeat=2):
         last = size - 1 if lower != transposed else 0
         a[last, last] = 0
@@ -179,9 +211,23 @@ def test_triangular_solve_leaves_the_other_triangle(dtype: str, size: int) -> No
             for x in (used, used + (other.T if lower else other))
         ]
         np.testing.assert_array_equal(*found)
-        assert np.isinf(found[0][last])
-        assert np.isfinite(np.delete(found[0], last)).all()
+        assert np.isinf(found[0][last]).all()
+        assert np.isfinite(np.delete(found[0], last, 0)).all()
         a[last, last] = 1
+
+
+@by_dtype
+def test_triangular_solves_of_one_matrix_are_divided_among_threads(dtype: str) -> None:
+    a = drawn(dtype, 400, 400) / 400 + np.eye(400, dtype=dtype)
+    b = drawn(dtype, 400, 150)
+    for lower in (True, False):
+        found, of_lapack = both(
+            lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=lower),  # noqa: B023
+            a,
+            b,
+        )
+        close((np.tril(a) if lower else np.triu(a)) @ found, b, dtype)
+        close(found, of_lapack, dtype, 5)
 
 
 @by_dtype

@@ -13,7 +13,7 @@ import numpy as np
 
 from dovetail.extend import ShapedArray
 from dovetail.extend.lowering import dot_dimension_numbers
-from dovetail_cpu import kernel_library, kernels
+from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.differences import axes_of, is_largest, is_reduction, root
 from dovetail_cpu.lowerings.elementary import constant_of, is_made_by, is_used_once
 from dovetail_cpu.lowerings.matrix_products import as_it_lies, fills_vectors, is_plain, merged
@@ -54,8 +54,7 @@ def attention(context: Any, operands: Any, dimension_numbers: Any, precision: An
     (out,) = context.avals_out
     (over, over_v), (batch, batch_v) = dimension_numbers
     if (
-        kernel_library.has_long_vectors()
-        or any(one.dtype != _FLOAT32 or one.symbolic for one in (aval, of_values, out))
+        any(one.dtype != _FLOAT32 or one.symbolic for one in (aval, of_values, out))
         or tuple(over) != (aval.ndim - 1,)
         or not is_plain(precision)
         or context.divides

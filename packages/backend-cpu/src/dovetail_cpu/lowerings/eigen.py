@@ -20,7 +20,9 @@ from dovetail.extend.lowering import (
     transpose,
     transposed,
 )
+from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.lapack import factorize
+from dovetail_cpu.lowerings.linalg import large_kernel
 
 TABLE: Final = LoweringTable()
 
@@ -86,6 +88,13 @@ def svd(
     values = outs[0].update(shape=(*batch, rank))
     u = aval.update(shape=(*batch, rows, rows if full_matrices else rank))
     vh = aval.update(shape=(*batch, columns if full_matrices else rank, columns))
+    by_qr = algorithm is None or algorithm.name == "DEFAULT"
+    if compute_uv and not full_matrices and by_qr and 6 * rows >= 11 * columns:
+        target = large_kernel(context, "large_qr", aval)
+        if target:
+            outputs = _of_triangle(context, target, x, aval, values, vh)
+            start = None if subset_by_index is None else subset_by_index[0]
+            return outputs if start is None else _chosen(context, outputs, outs, start)
     if not compute_uv:
         u, vh = u.update(shape=(*batch, rows, 1)), vh.update(shape=(*batch, 1, columns))
     _, *outputs = factorize(
@@ -104,9 +113,35 @@ def svd(
         outputs = outputs[:1]
     if subset_by_index is None:
         return outputs
-    start = subset_by_index[0]
+    return _chosen(context, outputs, outs, subset_by_index[0])
+
+
+def _of_triangle(context: Any, target: str, x: Any, aval: Any, values: Any, vh: Any) -> list[Any]:
+    """Those of the triangle of a QR factorisation, as LAPACK has it of so many rows."""
+    batch_dims = aval.ndim - 2
+    packed, taus = kernels.call(context, target, [x], [aval, values], batch_dims)
+    _, values_of_r, u, v = factorize(
+        context,
+        "gesdd",
+        [rows_from(context, packed, vh, 0)],
+        [vh, values, vh, vh],
+        vh,
+        aliases={0: 0},
+        reports=True,
+        triangle="U",
+        finite=True,
+        unused=(0,),
+        mode="S",
+    )
+    reflect = large_kernel(context, "reflect", aval)
+    (u,) = kernels.call(context, reflect, [packed, taus, u], [aval], batch_dims, transposed=0)
+    return [values_of_r, u, v]
+
+
+def _chosen(context: Any, outputs: list[Any], outs: Any, start: int) -> list[Any]:
+    """Singular values and vectors from one on."""
     parts = [columns_from(context, f, o, start) for f, o in zip(outputs[:2], outs[:2], strict=True)]
-    if compute_uv:
+    if len(outputs) > 2:
         parts.append(rows_from(context, outputs[2], outs[2], start))
     return parts
 

@@ -17,7 +17,8 @@ from dovetail.extend.lowering import (
     transpose,
     transposed,
 )
-from dovetail_cpu import kernel_library, kernels
+from dovetail_cpu import kernels
+from dovetail_cpu.lowerings.elementary import constant_product, is_made_by
 from dovetail_cpu.lowerings.lapack import (
     PREFIXES,
     factorize,
@@ -31,12 +32,13 @@ TABLE: Final = LoweringTable()
 _SUFFIXES: Final = {"float32": "f32", "float64": "f64"}
 # Rows and columns up to which the kernels are faster than LAPACK, which blocks larger matrices.
 _SMALL: Final = 64
-# Those of Cholesky factorisations with AVX2.
+# Those of Cholesky factorisations.
 _SMALL_ROOT: Final = 640
 
 
-# Matrices whose QR and LU factorisations are faster by blocks of a kernel than by LAPACK, with
-# AVX2: the least columns, the most multiplications, and the most rows of the least columns.
+# Matrices whose QR and LU factorisations, and triangular systems, are faster by blocks of a kernel
+# than by LAPACK: the least columns, the most multiplications, and the most rows of the least
+# columns.
 _PANEL: Final = 16
 _TOO_MUCH: Final = 1 << 30
 _MOST_ROWS_OF_PANEL: Final = 2048
@@ -49,13 +51,12 @@ def _kernel(context: Any, name: str, matrix: Any, most: float = _SMALL) -> str:
     return f"dovetail_{name}_{_SUFFIXES[matrix.dtype.name]}" if kernels.usable(context) else ""
 
 
-def _large_kernel(context: Any, name: str, matrix: Any) -> str:
+def large_kernel(context: Any, name: str, matrix: Any) -> str:
     """The kernel for larger matrices; empty where others are better."""
     rows, columns = matrix.shape[-2:]
     least = min(rows, columns)
     if (
-        kernel_library.has_long_vectors()
-        or least < _PANEL
+        least < _PANEL
         or rows * columns * least > _TOO_MUCH
         or (least == _PANEL and rows > _MOST_ROWS_OF_PANEL)
     ):
@@ -80,7 +81,8 @@ def triangular_solve(
     if out.dtype.name not in PREFIXES or not out.size:
         return NotImplemented
     # One column is solved for while the matrix is read once, whatever its size.
-    most = inf if out.shape[-1] == 1 else _SMALL
+    size, columns = out.shape[-2:]
+    most = inf if columns == 1 or size * size * columns <= _TOO_MUCH else _SMALL
     target = _kernel(context, "triangular_solve", matrix, most) if left_side else ""
     if target:
         return kernels.call(
@@ -89,6 +91,7 @@ def triangular_solve(
             [a, b],
             [out],
             out.ndim - 2,
+            aliases={1: 0},
             lower=int(lower),
             transposed=int(transpose_a),
             unit=int(unit_diagonal),
@@ -120,10 +123,14 @@ def cholesky(context: Any, x: Any) -> Any:
     (aval,) = context.avals_out
     if not aval.size:
         return NotImplemented
-    most = _SMALL if kernel_library.has_long_vectors() else _SMALL_ROOT
-    target = _kernel(context, "cholesky", aval, most)
+    target = _kernel(context, "cholesky", aval, _SMALL_ROOT)
     if target:
-        return kernels.call(context, target, [x], [aval], aval.ndim - 2)[0]
+        # Without what averages a matrix with its transpose, XLA has nothing to compile.
+        averaged = _averaged(x) if context.uses_once(2) else None
+        x = x if averaged is None else averaged
+        return kernels.call(
+            context, target, [x], [aval], aval.ndim - 2, averaged=int(averaged is not None)
+        )[0]
     return factorize(
         context,
         "potrf",
@@ -138,6 +145,20 @@ def cholesky(context: Any, x: Any) -> Any:
     )[0]
 
 
+def _averaged(x: Any) -> Any:
+    """The matrix whose mean with its transpose a value is; None if it is nothing of the kind."""
+    total, factor = constant_product(x)
+    if factor != 0.5 or not is_made_by(total, "add"):
+        return None
+    matrix, other = total.owner.operands
+    if not is_made_by(other, "transpose"):
+        return None
+    rank = matrix.type.rank
+    order = list(other.owner.attributes["permutation"])
+    swapped = order == [*range(rank - 2), rank - 1, rank - 2]
+    return matrix if swapped and other.owner.operands[0] == matrix else None
+
+
 @TABLE.rule("lu")
 def lu(context: Any, x: Any) -> Any:
     """``getrf``, which numbers pivots from 1."""
@@ -145,10 +166,10 @@ def lu(context: Any, x: Any) -> Any:
     if not out.size:
         return NotImplemented
     rows, columns = out.shape[-2:]
-    large = _large_kernel(context, "large_lu", out) if rows <= 8 * columns else ""
+    large = large_kernel(context, "large_lu", out) if rows <= 8 * columns else ""
     target = large or _kernel(context, "lu", out)
     if target:
-        return kernels.call(context, target, [x], context.avals_out, out.ndim - 2)
+        return kernels.call(context, target, [x], context.avals_out, out.ndim - 2, {0: 0})
     info = report_of(out)
     packed, rows, _ = factorize(context, "getrf", [x], [out, pivots, info], out, aliases={0: 0})
     if kernels.usable(context):  # XLA would compile a loop
@@ -164,9 +185,9 @@ def geqrf(context: Any, a: Any) -> Any:
     if not context.avals_in[0].size:
         return NotImplemented
     (matrix,) = context.avals_in
-    target = _large_kernel(context, "large_qr", matrix) or _kernel(context, "qr", matrix)
+    target = large_kernel(context, "large_qr", matrix) or _kernel(context, "qr", matrix)
     if target:
-        return kernels.call(context, target, [a], context.avals_out, matrix.ndim - 2)
+        return kernels.call(context, target, [a], context.avals_out, matrix.ndim - 2, {0: 0})
     return factorize(context, "geqrf", [a], context.avals_out, matrix, aliases={0: 0})
 
 
@@ -189,11 +210,11 @@ def householder_product(context: Any, a: Any, taus: Any) -> Any:
     (out,) = context.avals_out
     if not out.size or not context.avals_in[1].size:
         return NotImplemented
-    target = _large_kernel(context, "large_reflections", out) or _kernel(
+    target = large_kernel(context, "large_reflections", out) or _kernel(
         context, "reflections", out
     )
     if target:
-        return kernels.call(context, target, [a, taus], [out], out.ndim - 2)
+        return kernels.call(context, target, [a, taus], [out], out.ndim - 2, {0: 0})
     routine = "ungqr" if out.dtype.kind == "c" else "orgqr"
     return factorize(context, routine, [a, taus], [out], out, aliases={0: 0})
 
@@ -204,10 +225,10 @@ def ormqr(context: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: boo
     (out,) = context.avals_out
     if not out.size or not context.avals_in[1].size:
         return NotImplemented
-    target = _large_kernel(context, "reflect", context.avals_in[0]) if left else ""
+    target = large_kernel(context, "reflect", context.avals_in[0]) if left else ""
     if target:
         return kernels.call(
-            context, target, [a, taus, c], [out], out.ndim - 2, transposed=int(transpose)
+            context, target, [a, taus, c], [out], out.ndim - 2, {2: 0}, transposed=int(transpose)
         )[0]
     routine = "unmqr" if out.dtype.kind == "c" else "ormqr"
     return factorize(

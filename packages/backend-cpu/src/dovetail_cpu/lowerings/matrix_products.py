@@ -16,12 +16,6 @@ TABLE: Final = LoweringTable()
 #: The least products of numbers in one product of matrices, and in each of several.
 MANY: Final = 1 << 12
 MANY_IN_EACH: Final = 1 << 14
-#: From so many products of float32, times 4, on XLA's are as fast with AVX-512; later where the
-#: left matrix is transposed.
-TOO_MANY: Final = 1 << 27
-TOO_MANY_TRANSPOSED: Final = 1 << 30
-#: The same of each of several: XLA has a library compute attention, products and softmax at once.
-TOO_MANY_IN_EACH: Final = 1 << 23
 #: The least rows, and numbers that are summed over where there are more than few columns.
 LEAST_ROWS: Final = 8
 LEAST_SUMMED: Final = 32
@@ -72,7 +66,7 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     (m, x_row), (n, y_column), (k, x_step, y_step) = rows[-1], columns[0], summed[0]
     if 1 not in (x_row, x_step) or 1 not in (y_column, y_step):
         return NotImplemented
-    if not _gains(m, n, k, _ITEMSIZES.get(dtype.name, 4), x_step != 1, bool(each)):
+    if not _gains(m, n, k, _ITEMSIZES.get(dtype.name, 4), bool(each)):
         return NotImplemented
     numbers = [m, n, k, x_row, x_step, y_step, y_column, *[i for one in each for i in one]]
     target = kernels.PRODUCTS[dtype.name]
@@ -80,10 +74,12 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
 
 
 def _suits(dtype: str, out: str) -> bool:
-    """Whether the kernel has products of such numbers: with AVX-512 the compiler has others."""
+    """Whether the kernel has products of such numbers: of 16 bits XLA's are faster with AVX-512."""
     if dtype in ("float32", "float64"):
         return dtype == out
-    if dtype not in kernels.PRODUCTS or kernel_library.has_long_vectors():
+    if dtype not in kernels.PRODUCTS:
+        return False
+    if dtype in NARROW_FLOATS and kernel_library.has_long_vectors():
         return False
     return dtype == out or (dtype in NARROW_FLOATS and out == "float32")
 
@@ -101,14 +97,11 @@ def is_plain(precision: Any) -> bool:
     return precision is None or type(precision).__name__ == "Precision"
 
 
-def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -> bool:
+def _gains(m: int, n: int, k: int, itemsize: int, several: bool) -> bool:
     """Whether the kernel is faster than XLA's product, on one thread and on several."""
     lanes = _VECTOR // itemsize
-    most = TOO_MANY_IN_EACH if several else TOO_MANY_TRANSPOSED if turned else TOO_MANY
-    if not kernel_library.has_long_vectors():
-        most = m * n * k * itemsize**2
     return (
-        (MANY_IN_EACH if several else MANY) <= m * n * k < most * 4 // itemsize**2
+        m * n * k >= (MANY_IN_EACH if several else MANY)
         and m >= LEAST_ROWS
         and fills_vectors(n, itemsize)
         and (k >= LEAST_SUMMED or n <= 2 * lanes)
