@@ -1,7 +1,9 @@
-// The product of a row vector and a matrix, which is read once, row by row.
+// The products of a vector with the rows and the columns of a matrix, which is read once, some rows
+// side by side.
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "kernel.h"
 #include "parallel.h"
@@ -62,6 +64,65 @@ ffi::Error VectorProduct(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer
   return ffi::Error::Success();
 }
 
+// Sums of products of `count` rows, each with the vector.
+template <typename T, int kCount>
+void DotsOf(const T* rows, int64_t columns, const T* x, T* sums) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  constexpr int kVectors = kCount > 1 ? 2 : 4;
+  constexpr int64_t kLanes = sizeof(Vector) / sizeof(T), kAtOnce = kVectors * kLanes;
+  // Processors ask for fewer lines of a row by themselves than they can wait for.
+  constexpr int64_t kAhead = 2048 / sizeof(T), kLine = 64 / sizeof(T);
+  Vector total[kCount][kVectors] = {};
+  int64_t j = 0;
+  for (; j + kAtOnce <= columns; j += kAtOnce) {
+    Vector factor[kVectors];
+    std::memcpy(factor, x + j, sizeof(factor));
+#pragma GCC unroll 4
+    for (int r = 0; r < kCount; ++r) {
+      const T* const from = rows + r * columns + j;
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < kAtOnce; i += kLine) __builtin_prefetch(from + kAhead + i);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        Vector own;
+        std::memcpy(&own, from + v * kLanes, sizeof(own));
+        total[r][v] += own * factor[v];
+      }
+    }
+  }
+  for (int r = 0; r < kCount; ++r) {
+    for (int v = 1; v < kVectors; ++v) total[r][0] += total[r][v];
+    T lanes[kLanes];
+    std::memcpy(lanes, &total[r][0], sizeof(lanes));
+    for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+      for (int64_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+    }
+    for (int64_t i = j; i < columns; ++i) lanes[0] += rows[r * columns + i] * x[i];
+    sums[r] = lanes[0];
+  }
+}
+
+template <ffi::DataType kType>
+ffi::Error MatrixVector(ffi::ThreadPool pool, ffi::Buffer<kType> matrix, ffi::Buffer<kType> x,
+                        ffi::Result<ffi::Buffer<kType>> out) {
+  using T = ffi::NativeType<kType>;
+  const int64_t rows = static_cast<int64_t>(out->element_count());
+  const int64_t columns = static_cast<int64_t>(x.element_count());
+  constexpr int kTogether = 4;
+  // Groups of rows are the same for any number of threads.
+  const int64_t groups = (rows + kTogether - 1) / kTogether;
+  ForNeighbours(pool, groups, PartsOf(pool, rows * columns), [&](int64_t group) {
+    const int64_t first = group * kTogether;
+    const T* const from = matrix.typed_data() + first * columns;
+    T* const to = out->typed_data() + first;
+    if (first + kTogether <= rows) return DotsOf<T, kTogether>(from, columns, x.typed_data(), to);
+    for (int64_t r = 0; r < rows - first; ++r) {
+      DotsOf<T, 1>(from + r * columns, columns, x.typed_data(), to + r);
+    }
+  });
+  return ffi::Error::Success();
+}
+
 }  // namespace
 }  // namespace dovetail
 
@@ -69,6 +130,12 @@ ffi::Error VectorProduct(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer
 #pragma GCC visibility push(default)
 #define DOVETAIL_FOR(SUFFIX, TYPE)                                                                \
   DOVETAIL_KERNEL(dovetail_vector_product_##SUFFIX, dovetail::VectorProduct<TYPE>,                \
+                  xla::ffi::Ffi::Bind()                                                           \
+                      .Ctx<xla::ffi::ThreadPool>()                                                \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                              \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                              \
+                      .Ret<xla::ffi::Buffer<TYPE>>());                                            \
+  DOVETAIL_KERNEL(dovetail_matrix_vector_##SUFFIX, dovetail::MatrixVector<TYPE>,                  \
                   xla::ffi::Ffi::Bind()                                                           \
                       .Ctx<xla::ffi::ThreadPool>()                                                \
                       .Arg<xla::ffi::Buffer<TYPE>>()                                              \

@@ -10,7 +10,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail_cpu.kernel_library import library
+from dovetail_cpu.kernel_library import has_long_vectors, library
 
 pytestmark = pytest.mark.skipif(
     library() is None, reason="no kernels were built: there is no C++ compiler"
@@ -32,6 +32,23 @@ def test_vector_by_matrix(dtype: str, shape: tuple[int, int], by_kernel: Any, dr
     np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
     turned = by_kernel(lambda y, x: lax.dot_general(y, x, (((0,), (0,)), ((), ()))), matrix, x)
     np.testing.assert_array_equal(turned, found)
+
+
+@pytest.mark.skipif(not has_long_vectors(), reason="the compiler's own is not slower")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1024, 1024), (64, 16385), (16387, 67), (1023, 1031)])
+def test_matrix_by_vector(dtype: str, shape: tuple[int, int], drawn: Any) -> None:
+    matrix, x = drawn(dtype, *shape), drawn(dtype, shape[1])
+    matrix[5, 3], matrix[-1, 0], matrix[7, 1], matrix[7, 2] = np.nan, np.inf, np.inf, -np.inf
+    x[:3] = 1
+    with dt.enable_x64(True), np.errstate(all="ignore"):
+        for function in (lambda y, x: y @ x, lambda y, x: x @ y.T):
+            jitted = dt.jit(function)
+            assert "dovetail_matrix_vector" in jitted.lower(matrix, x).as_text()
+            found, expected = np.asarray(jitted(matrix, x)), matrix.astype(float) @ x
+            bound = 20 * np.finfo(dtype).eps * np.abs(expected[8:-1]).max()
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
 
 
 def test_not_finite(by_kernel: Any, drawn: Any) -> None:

@@ -56,6 +56,10 @@ KRONECKER: Final = "dovetail_kronecker"
 LAPACK: Final = "dovetail_lapack"
 LOG_OF_EXPONENTIALS: Final = "dovetail_logaddexp"
 LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
+MATRIX_VECTOR: Final = {
+    "float32": "dovetail_matrix_vector_f32",
+    "float64": "dovetail_matrix_vector_f64",
+}
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 PARTING_POSITIONS: Final = "dovetail_parting_positions"
 PIVOTS: Final = "dovetail_pivots"
@@ -118,6 +122,7 @@ _TARGETS: Final = (
     LAPACK,
     LINEAR_RECURRENCE,
     LOG_OF_EXPONENTIALS,
+    *MATRIX_VECTOR.values(),
     ORDER_STATISTICS,
     PARTING_POSITIONS,
     PIVOTS,

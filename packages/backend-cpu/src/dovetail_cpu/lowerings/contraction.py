@@ -18,7 +18,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
 from dovetail.extend.lowering import real_dtype
-from dovetail_cpu import kernels
+from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings.attention import attention
 from dovetail_cpu.lowerings.matrix_products import product
 from dovetail_cpu.lowerings.reduction import FLOATS, SHORT_ROW, sum_of_products
@@ -35,6 +35,8 @@ MANY: Final = 1 << 16
 MANY_FOR_COPIES: Final = 1 << 21
 #: The least rows and columns of a matrix that a kernel multiplies by a vector or its transpose.
 LEAST_OF_ROWS: Final = 64
+#: The least elements of a matrix whose rows a kernel multiplies by a vector.
+MANY_BY_COLUMNS: Final = 1 << 20
 #: The least number of small matrices that a kernel multiplies, and their most rows and columns.
 MANY_MATRICES: Final = 256
 SMALL: Final = 16
@@ -60,7 +62,7 @@ def dot_general(
     if any(_is_below_a_byte(aval.dtype) for aval in (a, b, out)):
         work = _working(out.dtype)
         return _converted(context, (x, y), work, work, dimension_numbers)
-    for rule in (_short_rows, _vector_by_rows, _with_transpose, _of_vectors, _of_small_matrices):
+    for rule in (_short_rows, _with_vector, _with_transpose, _of_vectors, _of_small_matrices):
         value = rule(context, (x, y), dimension_numbers)
         if value is not NotImplemented:
             return value
@@ -141,28 +143,32 @@ def _are_matrices(a: Any, b: Any, out: Any, dimension_numbers: Any, kinds: str, 
     return bool(rows > 1 and columns > 1 and out.size * summed >= many)
 
 
-def _vector_by_rows(context: Any, operands: Any, dimension_numbers: Any) -> Any:
-    """The product of a vector and a matrix over its rows, by a kernel that reads them in order."""
+def _with_vector(context: Any, operands: Any, dimension_numbers: Any) -> Any:
+    """The product of a vector and a matrix, by a kernel that reads its rows in order."""
     (out,) = context.avals_out
     contracting, batch = dimension_numbers
     if batch[0] or out.dtype.name not in kernels.VECTOR_PRODUCT:
         return NotImplemented
     found = zip(operands, context.avals_in, contracting, strict=True)
-    matrix, vector = sorted(found, key=lambda one: one[1].ndim == 1)
-    _, aval, over = matrix
+    (value, aval, dims), (vector, of_vector, _) = sorted(found, key=lambda one: one[1].ndim == 1)
     if (
-        aval.ndim != 2
-        or tuple(over) != (0,)
-        or vector[1].ndim != 1
-        or any(each.dtype != out.dtype or each.symbolic for each in (aval, vector[1]))
-        or aval.size < MANY
+        (aval.ndim, of_vector.ndim, len(dims)) != (2, 1, 1)
+        or any(each.dtype != out.dtype or each.symbolic for each in (aval, of_vector))
         or min(aval.shape) < LEAST_OF_ROWS
         or context.divides
         or not kernels.usable(context)
     ):
         return NotImplemented
-    target = kernels.VECTOR_PRODUCT[out.dtype.name]
-    return kernels.call(context, target, [vector[0], matrix[0]], [out], 0)[0]
+    matrix, over = _untransposed(value, dims[0])
+    if aval.size < (MANY_BY_COLUMNS if over else MANY):
+        return NotImplemented
+    if over == 0:
+        target, both = kernels.VECTOR_PRODUCT[out.dtype.name], [vector, matrix]
+    elif kernel_library.has_long_vectors():
+        target, both = kernels.MATRIX_VECTOR[out.dtype.name], [matrix, vector]
+    else:
+        return NotImplemented
+    return kernels.call(context, target, both, [out], 0)[0]
 
 
 def _of_small_matrices(context: Any, operands: Any, dimension_numbers: Any) -> Any:
