@@ -56,6 +56,7 @@ KRONECKER: Final = "dovetail_kronecker"
 LAPACK: Final = "dovetail_lapack"
 LOG_OF_EXPONENTIALS: Final = "dovetail_logaddexp"
 LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
+MULTIPLY_NARROW: Final = "dovetail_multiply_narrow"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 PARTING_POSITIONS: Final = "dovetail_parting_positions"
 PIVOTS: Final = "dovetail_pivots"
@@ -118,6 +119,7 @@ _TARGETS: Final = (
     LAPACK,
     LINEAR_RECURRENCE,
     LOG_OF_EXPONENTIALS,
+    MULTIPLY_NARROW,
     ORDER_STATISTICS,
     PARTING_POSITIONS,
     PIVOTS,
@@ -152,6 +154,14 @@ _most_threads: int = sys.maxsize
 def usable(context: Any) -> bool:
     """Whether a program may call kernels: they were built, and are not switched off."""
     return bool(context.option(_OPTION)) and kernel_library.library() is not None
+
+
+def have_tiles() -> bool:
+    """Whether the processor multiplies tiles of narrow numbers, and the system lets this process.
+
+    Kernels were built. They compute the same without tiles, where a program is loaded.
+    """
+    return bool(prepare().dovetail_use_tiles(1))
 
 
 def prepare() -> ctypes.CDLL:
