@@ -40,24 +40,6 @@ struct NarrowProduct {
   int64_t y_size;
 };
 
-void PutTile(const NarrowTiles& tiles, const char* sums, int64_t rows, int64_t columns, char* y,
-             int64_t y_row, int64_t y_size) {
-  if (y_size == 2) {
-    tiles.Round(reinterpret_cast<const float*>(sums), rows, columns,
-                reinterpret_cast<uint16_t*>(y), y_row);
-    return;
-  }
-  for (int64_t i = 0; i < rows; ++i, sums += 4 * kTileSide, y += y_row * y_size) {
-    if (y_size == 4) {
-      std::memcpy(y, sums, 4 * columns);
-    } else {
-      uint32_t line[kTileSide];
-      std::memcpy(line, sums, sizeof(line));
-      for (int64_t j = 0; j < columns; ++j) y[j] = static_cast<char>(line[j]);
-    }
-  }
-}
-
 // Adds the product of rows from `i` on and panels from column `j` on, which are `panel` bytes apart,
 // to `sums`, or to the result where that has sums as they are; the last time it writes the result.
 template <typename T>
@@ -72,7 +54,7 @@ void MultiplyRow(const NarrowTiles& tiles, const NarrowProduct<T>& p, TileProduc
       tiles.Multiply(product, y, 4 * p.y_row, add);
     } else {
       tiles.Multiply(product, sums, 4 * kTileSide, add);
-      if (last) PutTile(tiles, sums, rows, columns, y, p.y_row, p.y_size);
+      if (last) tiles.Put(sums, rows, columns, y, p.y_row, p.y_size);
     }
     product.panel += panel;
     sums += kTileBytes;
@@ -125,8 +107,9 @@ void Multiply(const NarrowTiles& tiles, const NarrowProduct<T>& p) {
           for (int64_t share = 0; share < shares; ++share) {
             const int64_t from = count * share / shares, to = count * (share + 1) / shares;
             MultiplyRow(tiles, p,
-                        {left.get() + from * kPanelBytes, kStepBytes, steps, to - from,
-                         right.get() + from * kPanelBytes, PartsFor(rows, kHalfSide), 0},
+                        {left.get() + from * kPanelBytes, kStepBytes, kHalfSide * kStepBytes,
+                         steps, to - from, right.get() + from * kPanelBytes,
+                         PartsFor(rows, kHalfSide), 0},
                         count * kPanelBytes, i, j, rows, width, sums, part + share > 0,
                         part + 1 == parts && share + 1 == shares);
           }
@@ -196,11 +179,8 @@ ffi::Error NarrowProducts(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer
                 static_cast<const uint16_t*>(w.untyped_data()), to, y_size, sizes);
     return ffi::Error::Success();
   }
-  const bool is_signed[] = {x.element_type() == ffi::DataType::S8,
-                            w.element_type() == ffi::DataType::S8};
-  const Narrow kind = is_signed[0] ? is_signed[1] ? Narrow::kSigned : Narrow::kSignedByUnsigned
-                      : is_signed[1] ? Narrow::kUnsignedBySigned
-                                     : Narrow::kUnsigned;
+  const Narrow kind = KindOfBytes(x.element_type() == ffi::DataType::S8,
+                                  w.element_type() == ffi::DataType::S8);
   MultiplyAll(pool, kind, static_cast<const uint8_t*>(x.untyped_data()),
               static_cast<const uint8_t*>(w.untyped_data()), to, y_size, sizes);
   return ffi::Error::Success();

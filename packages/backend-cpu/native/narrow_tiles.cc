@@ -57,7 +57,8 @@ void MultiplyByVectors(const TileProduct& p, char* sums, int64_t row, bool add) 
     Units totals[kColumns] = {};
     if (add) std::memcpy(totals, sums, sizeof(totals));
     for (int64_t step = 0; step < p.count; ++step) {
-      const char* left = p.left + p.steps[step] + i * p.left_row;
+      const char* left = p.left + p.steps[step] + i / kHalfSide * p.left_half +
+                         i % kHalfSide * p.left_row;
       const char* panel = p.panel + step * kPanelBytes;
       for (int line = 0; line < kLines; ++line) {
         const Units one = Units{} + Load<uint32_t>(left + 4 * line);
@@ -149,7 +150,7 @@ DOVETAIL_WITH_TILES void MultiplyByTiles(const TileProduct& p, char* sums, int64
       DOVETAIL_ADD_PRODUCT(1, 4, 7);
     }
     if constexpr (kRows > 1) {
-      _tile_loadd(5, left + kHalfSide * p.left_row, p.left_row);
+      _tile_loadd(5, left + p.left_half, p.left_row);
       DOVETAIL_ADD_PRODUCT(2, 5, 6);
       if constexpr (kColumns > 1) DOVETAIL_ADD_PRODUCT(3, 5, 7);
     }
@@ -212,6 +213,23 @@ NarrowTiles::~NarrowTiles() {
 #if defined(DOVETAIL_TILES)
   if (of_processor_) GiveBackTiles();
 #endif
+}
+
+void NarrowTiles::Put(const char* sums, int64_t rows, int64_t columns, char* to, int64_t to_row,
+                      int64_t size) const {
+  if (size == 2) {
+    return round_(reinterpret_cast<const float*>(sums), rows, columns,
+                  reinterpret_cast<uint16_t*>(to), to_row);
+  }
+  for (int64_t i = 0; i < rows; ++i, sums += 4 * kTileSide, to += to_row * size) {
+    if (size == 4) {
+      std::memcpy(to, sums, 4 * columns);
+    } else {
+      uint32_t line[kTileSide];
+      std::memcpy(line, sums, sizeof(line));
+      for (int64_t j = 0; j < columns; ++j) to[j] = static_cast<char>(line[j]);
+    }
+  }
 }
 
 }  // namespace dovetail

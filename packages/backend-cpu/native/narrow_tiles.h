@@ -11,6 +11,11 @@ namespace dovetail {
 // sums are integers of 32 bits, which wrap around.
 enum class Narrow { kBFloat16, kSigned, kSignedByUnsigned, kUnsignedBySigned, kUnsigned };
 
+inline Narrow KindOfBytes(bool left_is_signed, bool right_is_signed) {
+  if (left_is_signed) return right_is_signed ? Narrow::kSigned : Narrow::kSignedByUnsigned;
+  return right_is_signed ? Narrow::kUnsignedBySigned : Narrow::kUnsigned;
+}
+
 // Rows and columns of a tile, and of what one instruction computes.
 constexpr int64_t kTileSide = 32;
 constexpr int64_t kHalfSide = 16;
@@ -21,11 +26,12 @@ constexpr int64_t kPanelBytes = kStepBytes * kTileSide;
 constexpr int64_t kTileBytes = 4 * kTileSide * kTileSide;
 
 // What the sums of a tile are of. A row of the left operand has 64 bytes at each of `steps`; rows
-// are `left_row` bytes apart. The panel has for each step two halves of 16 columns, as 16 lines:
+// are `left_row` bytes apart, and the second 16 of them begin `left_half` bytes from the first ones.
+// The panel has for each step two halves of 16 columns, as 16 lines:
 // of four bytes of each column in turn.
 struct TileProduct {
   const char* left;
-  int64_t left_row;
+  int64_t left_row, left_half;
   const int64_t* steps;
   int64_t count;
   const char* panel;
@@ -47,10 +53,10 @@ class NarrowTiles {
                                                                  row, add);
   }
 
-  // Writes sums of a tile as bfloat16, whose rows are `to_row` elements apart.
-  void Round(const float* sums, int64_t rows, int64_t columns, uint16_t* to, int64_t to_row) const {
-    round_(sums, rows, columns, to, to_row);
-  }
+  // Writes sums of a tile to rows that are `to_row` elements apart, of 4 bytes; or of 2, which are
+  // bfloat16, or of 1, the lowest bits of integers.
+  void Put(const char* sums, int64_t rows, int64_t columns, char* to, int64_t to_row,
+           int64_t size) const;
 
  private:
   template <Narrow kKind>

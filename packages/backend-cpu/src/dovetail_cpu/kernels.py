@@ -21,6 +21,7 @@ COMPLEX_FROM_PRODUCTS: Final = "dovetail_complex_from_products"
 COMPLEX_PARTS: Final = "dovetail_complex_parts"
 CONVOLVE: Final = "dovetail_convolve"
 CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
+CONVOLVE_NARROW: Final = "dovetail_convolve_narrow"
 COPY_BOXES: Final = "dovetail_copy_boxes"
 CUMULATIVE: Final = "dovetail_cumulative"
 #: What computes 16-bit floats in float32.
@@ -105,6 +106,7 @@ _TARGETS: Final = (
     COMPLEX_PARTS,
     CONVOLVE,
     CONVOLVE_INTEGERS,
+    CONVOLVE_NARROW,
     COPY_BOXES,
     CUMULATIVE,
     DISTANCES,
