@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 
 namespace dovetail {
@@ -26,6 +27,31 @@ class Memory {
  private:
   static constexpr std::align_val_t kAligned{64};
   Element* first_;
+};
+
+// Memory of this thread, one for each use. It keeps that of a few megabytes: mapping it anew would
+// take longer than small products.
+template <typename T, int kUse = 0>
+class OwnMemory {
+ public:
+  explicit OwnMemory(int64_t size) {
+    static thread_local std::unique_ptr<Memory<T>> kept;
+    static thread_local int64_t has = 0;
+    if (size > kMost) {
+      own_ = std::make_unique<Memory<T>>(size);
+    } else if (size > has || !kept) {
+      has = 0;
+      kept = std::make_unique<Memory<T>>(size);
+      has = size;
+    }
+    first_ = own_ ? own_->get() : kept->get();
+  }
+  T* get() const { return first_; }
+
+ private:
+  static constexpr int64_t kMost = (int64_t{4} << 20) / sizeof(T);
+  std::unique_ptr<Memory<T>> own_;
+  T* first_;
 };
 
 }  // namespace dovetail

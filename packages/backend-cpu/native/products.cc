@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "kernel.h"
@@ -352,31 +351,6 @@ int64_t MemoryFor(const MatrixProduct<T>& p) {
   const int64_t wanted = kMostOfRows / int64_t{sizeof(T)} + across * p.summed;
   return std::min(kMostProductMemory<T>, std::max(kProductMemory<T>, wanted));
 }
-
-// Memory of this thread, one for each use. It keeps that of a few megabytes: mapping it anew would
-// take longer than small products.
-template <typename T, int kUse = 0>
-class OwnMemory {
- public:
-  explicit OwnMemory(int64_t size) {
-    static thread_local std::unique_ptr<Memory<T>> kept;
-    static thread_local int64_t has = 0;
-    if (size > kMost) {
-      own_ = std::make_unique<Memory<T>>(size);
-    } else if (size > has || !kept) {
-      has = 0;
-      kept = std::make_unique<Memory<T>>(size);
-      has = size;
-    }
-    first_ = own_ ? own_->get() : kept->get();
-  }
-  T* get() const { return first_; }
-
- private:
-  static constexpr int64_t kMost = (int64_t{4} << 20) / sizeof(T);
-  std::unique_ptr<Memory<T>> own_;
-  T* first_;
-};
 
 // Calls multiply(product) for parts of products that lie behind each other in `y`, on all threads.
 //

@@ -5,7 +5,7 @@ Operands are small integers, so that sums are exact in any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +15,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
+from dovetail_cpu import kernels
 from dovetail_cpu.kernel_library import library
 from dovetail_cpu.lowerings import convolution_kernel
 
@@ -185,7 +186,9 @@ def ordered(array: NDArray, letters: str, order: str) -> NDArray:
     return np.ascontiguousarray(array.transpose([letters.index(letter) for letter in order]))
 
 
-def convolution(case: Case, spec: tuple[str, str, str]) -> Callable[[Any, Any], Any]:
+def convolution(
+    case: Case, spec: tuple[str, str, str], out: str | None = None
+) -> Callable[[Any, Any], Any]:
     rank = len(case.sizes)
     return lambda x, w: lax.conv_general_dilated(
         x,
@@ -197,6 +200,7 @@ def convolution(case: Case, spec: tuple[str, str, str]) -> Callable[[Any, Any], 
         spec,
         case.feature_groups,
         case.batch_groups,
+        preferred_element_type=out,
     )
 
 
@@ -260,6 +264,109 @@ def test_other_dtypes(name: str, case: str) -> None:
         y = f(x, w)
     assert y.dtype == dtype
     np.testing.assert_array_equal(np.asarray(y), want.astype(whole).astype(dtype))
+
+
+@pytest.fixture(params=["tiles", "vectors"])
+def tiles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Tiles of the processor, if it has them; or what takes their place on others."""
+    use = kernels.prepare().dovetail_use_tiles
+    if not use(request.param == "tiles") and request.param == "tiles":
+        pytest.skip("the processor has no tiles")
+    monkeypatch.setattr(kernels, "have_tiles", lambda: True)
+    for name in ("MANY_IN_TILES", "FEATURES_IN_TILES", "POSITIONS_IN_TILES"):
+        monkeypatch.setattr(convolution_kernel, name, 1)
+    yield
+    use(1)
+
+
+@pytest.mark.usefixtures("tiles")
+@pytest.mark.parametrize("name", [*CASES, "several steps", "several panels"])
+def test_narrow_numbers_in_tiles(name: str) -> None:
+    """Sums are exact, and rounded once."""
+    more = {
+        "several steps": Case(2, 150, 35, (9, 11), (3, 3), padding=(1, 1)),
+        "several panels": Case(1, 33, 100, (9, 40), (1, 3), 2, (1, 1)),
+    }
+    case = {**CASES, **more}[name]
+    x, w = operands(case)
+    exact = reference(x, w, case)
+    plain = layout("features first", len(case.sizes))
+    dtypes = [
+        ("bfloat16", "bfloat16"),
+        ("bfloat16", "float32"),
+        ("int8", "int32"),
+        ("uint8", "uint8"),
+    ]
+
+    def convolutions(given: Any) -> Any:
+        return [
+            convolution(case, layout(order, len(case.sizes)), out)(*pair)
+            for order, pairs in zip(LAYOUTS, given, strict=True)
+            for (_, out), pair in zip(dtypes, pairs, strict=True)
+        ]
+
+    given = []
+    for order in LAYOUTS:
+        spec = layout(order, len(case.sizes))
+        given.append(
+            [
+                [
+                    ordered(array, *letters).astype(np.int64).astype(np.dtype(dtype))
+                    for array, letters in ((x, (plain[0], spec[0])), (w, (plain[1], spec[1])))
+                ]
+                for dtype, _ in dtypes
+            ]
+        )
+    f = dt.jit(convolutions)
+    fits = expanded(case.lhs_dilation, len(case.sizes)) == (1,) * len(case.sizes)
+    fits = fits and np.prod(exact.shape[2:]) >= np.prod(case.kernel)
+    assert f.lower(given).as_text().count("@dovetail_convolve_narrow") == (12 if fits else 0)
+    found = iter(f(given))
+    for order in LAYOUTS:
+        want = ordered(exact, plain[2], layout(order, len(case.sizes))[2])
+        for _, out in dtypes:
+            y = np.asarray(next(found))
+            assert y.dtype == out
+            whole = np.int64 if "int" in out else np.float32
+            np.testing.assert_array_equal(y, want.astype(whole).astype(np.dtype(out)))
+
+
+@pytest.mark.usefixtures("tiles")
+@pytest.mark.parametrize("name", ["3x3", "a vector of features", "groups", "stem", "line"])
+@pytest.mark.parametrize("order", LAYOUTS)
+def test_gradients_of_narrow_numbers(name: str, order: str) -> None:
+    """Sums are exact, so that they are those of float32, rounded."""
+    case = CASES[name]
+    plain, spec = layout("features first", len(case.sizes)), layout(order, len(case.sizes))
+    x, w = operands(case)
+    dy = np.random.default_rng(0).integers(-3, 4, reference(x, w, case).shape).astype(np.float32)
+    given = [
+        ordered(array, before, after)
+        for array, before, after in zip((x, w, dy), plain, spec, strict=True)
+    ]
+    f = convolution(case, spec)
+
+    def gradients(x: Any, w: Any, dy: Any) -> Any:
+        return dt.vjp(f, x, w)[1](dy)
+
+    want = dt.jit(gradients)(*given)
+    found = dt.jit(gradients)(*[array.astype(ml_dtypes.bfloat16) for array in given])
+    for gradient, exact in zip(found, want, strict=True):
+        rounded = np.asarray(exact).astype(ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(np.asarray(gradient), rounded)
+
+
+@pytest.mark.usefixtures("tiles")
+@pytest.mark.parametrize("case", ["3x3", "stem", "a vector of features"])
+def test_nan_in_tiles_reaches_what_it_is_multiplied_for(case: str) -> None:
+    x, w = operands(CASES[case])
+    x[0, 0, 3, 4], x[0, 0, 5, 5] = np.nan, np.inf
+    x, w = x.astype(ml_dtypes.bfloat16), w.astype(ml_dtypes.bfloat16)
+    f = dt.jit(convolution(CASES[case], layout("features first", 2), "float32"))
+    assert "dovetail_convolve_narrow" in f.lower(x, w).as_text()
+    with dt.cpu_kernels(False):
+        want = dt.jit(convolution(CASES[case], layout("features first", 2), "float32"))(x, w)
+    np.testing.assert_array_equal(f(x, w), want)
 
 
 @pytest.mark.parametrize(

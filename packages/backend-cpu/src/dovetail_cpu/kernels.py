@@ -21,6 +21,7 @@ COMPLEX_FROM_PRODUCTS: Final = "dovetail_complex_from_products"
 COMPLEX_PARTS: Final = "dovetail_complex_parts"
 CONVOLVE: Final = "dovetail_convolve"
 CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
+CONVOLVE_NARROW: Final = "dovetail_convolve_narrow"
 COPY_BOXES: Final = "dovetail_copy_boxes"
 CUMULATIVE: Final = "dovetail_cumulative"
 #: What computes 16-bit floats in float32.
@@ -60,6 +61,7 @@ MATRIX_VECTOR: Final = {
     "float32": "dovetail_matrix_vector_f32",
     "float64": "dovetail_matrix_vector_f64",
 }
+MULTIPLY_NARROW: Final = "dovetail_multiply_narrow"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 PARTING_POSITIONS: Final = "dovetail_parting_positions"
 PIVOTS: Final = "dovetail_pivots"
@@ -108,6 +110,7 @@ _TARGETS: Final = (
     COMPLEX_PARTS,
     CONVOLVE,
     CONVOLVE_INTEGERS,
+    CONVOLVE_NARROW,
     COPY_BOXES,
     CUMULATIVE,
     DISTANCES,
@@ -123,6 +126,7 @@ _TARGETS: Final = (
     LINEAR_RECURRENCE,
     LOG_OF_EXPONENTIALS,
     *MATRIX_VECTOR.values(),
+    MULTIPLY_NARROW,
     ORDER_STATISTICS,
     PARTING_POSITIONS,
     PIVOTS,
@@ -157,6 +161,14 @@ _most_threads: int = sys.maxsize
 def usable(context: Any) -> bool:
     """Whether a program may call kernels: they were built, and are not switched off."""
     return bool(context.option(_OPTION)) and kernel_library.library() is not None
+
+
+def have_tiles() -> bool:
+    """Whether the processor multiplies tiles of narrow numbers, and the system lets this process.
+
+    Kernels were built. They compute the same without tiles, where a program is loaded.
+    """
+    return bool(prepare().dovetail_use_tiles(1))
 
 
 def prepare() -> ctypes.CDLL:

@@ -21,6 +21,7 @@ from dovetail.extend.lowering import real_dtype
 from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings.attention import attention
 from dovetail_cpu.lowerings.matrix_products import product
+from dovetail_cpu.lowerings.narrow_products import narrow_product
 from dovetail_cpu.lowerings.reduction import FLOATS, SHORT_ROW, sum_of_products
 from dovetail_cpu.lowerings.worth import MANY_ROWS
 
@@ -66,7 +67,7 @@ def dot_general(
         value = rule(context, (x, y), dimension_numbers)
         if value is not NotImplemented:
             return value
-    for multiply in (attention, product):
+    for multiply in (attention, narrow_product, product):
         value = multiply(context, (x, y), dimension_numbers, precision)
         if value is not NotImplemented:
             return value

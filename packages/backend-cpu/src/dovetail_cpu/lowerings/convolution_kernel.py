@@ -26,6 +26,16 @@ _DTYPES: Final = frozenset(
         *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     }
 )
+#: What is multiplied in tiles, if the processor has them, by the dtype of the result.
+_NARROW: Final = {
+    "bfloat16": ("bfloat16",),
+    "float32": ("bfloat16",),
+    **dict.fromkeys(("int8", "uint8", "int32", "uint32"), ("int8", "uint8")),
+}
+#: The least products and output features of these, and the least positions.
+MANY_IN_TILES: Final = 1 << 16
+FEATURES_IN_TILES: Final = 8
+POSITIONS_IN_TILES: Final = 16
 #: The kernel's spatial dimensions.
 SPATIAL: Final = 3
 
@@ -98,7 +108,8 @@ def call(
     (a, b), (out,) = context.avals_in, context.avals_out
     whole = out.dtype.name.startswith(("int", "uint"))
     dtype = out.dtype
-    if dtype.itemsize < 4:
+    narrow = _suits_tiles(context, windows, groups, dimension_numbers)
+    if dtype.itemsize < 4 and (whole or not narrow):
         # Rounding every sum of floats to 16 bits would lose precision.
         dtype = INT32 if whole else FLOAT32
     x_spec, w_spec, y_spec = dimension_numbers
@@ -129,20 +140,43 @@ def call(
     dimensions = [alone] * (SPATIAL - len(dimensions)) + sorted(
         dimensions, key=lambda d: prod(d[:3]) > 1
     )
-    operands = [
-        context.convert(value, aval, aval.update(dtype=dtype))
-        for value, aval in ((lhs, a), (rhs, b))
-    ]
+    operands = [lhs, rhs]
+    target = kernels.CONVOLVE_NARROW
+    if not narrow:
+        operands = [
+            context.convert(value, aval, aval.update(dtype=dtype))
+            for value, aval in ((lhs, a), (rhs, b))
+        ]
+        target = kernels.CONVOLVE_INTEGERS if whole else kernels.CONVOLVE
     result = out.update(dtype=dtype)
     (value,) = kernels.call(
         context,
-        kernels.CONVOLVE_INTEGERS if whole else kernels.CONVOLVE,
+        target,
         operands,
         [result],
         0,
         sizes=[*sizes, *[number for d in dimensions for number in d]],
     )
     return context.convert(value, result, out)
+
+
+def _suits_tiles(context: Any, windows: Windows, groups: Groups, dimension_numbers: Any) -> bool:
+    """Whether numbers are multiplied as they are, in tiles of the processor."""
+    (a, b), (out,) = context.avals_in, context.avals_out
+    narrow = _NARROW.get(out.dtype.name, ())
+    if a.dtype.name not in narrow or b.dtype.name not in narrow:
+        return False
+    _, w_spec, y_spec = dimension_numbers
+    outputs = b.shape[w_spec[0]] // (groups.features * groups.batch)
+    places = prod([b.shape[d] for d in w_spec[2:]])
+    positions = prod([out.shape[d] for d in y_spec[2:]])
+    return (
+        outputs >= FEATURES_IN_TILES
+        and positions >= max(POSITIONS_IN_TILES, places)
+        and out.size * b.shape[w_spec[1]] * places >= MANY_IN_TILES
+        and set(windows.lhs_dilation) <= {1}
+        and kernels.have_tiles()
+    )
 
 
 def _read_backwards(value: Any) -> tuple[Any, frozenset[int]]:
