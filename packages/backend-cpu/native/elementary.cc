@@ -31,6 +31,8 @@ constexpr double kTwoOverPi[kParts] = {0x1.45f306cp-1,  0x1.c9c882ap-29, 0x1.4fe
 constexpr double kSineOfHalf[] = {0.999999999982915,     -0.16666666616805645,
                                    0.008333330973832561,  -0.00019840861130709312,
                                    2.7525267280404423e-06, -2.388917218318869e-08};
+constexpr double kMinusSineOfHalf[] = {-kSineOfHalf[0], -kSineOfHalf[1], -kSineOfHalf[2],
+                                       -kSineOfHalf[3], -kSineOfHalf[4], -kSineOfHalf[5]};
 constexpr double kSine[] = {1.5707963267881, -0.6459640961467954, 0.07969258272563062,
                             -0.004681266256726245, 0.00015820630355647733};
 constexpr double kCosine[] = {0.9999999999524894, -1.2337005406331623, 0.2536692036551135,
@@ -85,13 +87,15 @@ DOVETAIL_INLINE Reduced ReduceLarge(Single x) {
 
 struct Sine {
   using Number = float;
-  static DOVETAIL_INLINE Single Small(Single x) {
+  static constexpr bool kIsIdentityAtZero = true;
+  static DOVETAIL_INLINE Double Near(Single x) {
     const Double wide = Wide(x), shifted = wide * (1 / kPi) + kShifter;
     const Double count = shifted - kShifter;
     const Double rest = (wide - count * kPiHigh) - count * kPiLow;
     const Double value = rest * Polynomial(rest * rest, kSineOfHalf);
-    return IdentityAtZero(x, As<Double>(As<Bits64>(value) ^ (As<Bits64>(shifted) << 63)));
+    return As<Double>(As<Bits64>(value) ^ (As<Bits64>(shifted) << 63));
   }
+  static DOVETAIL_INLINE Single Small(Single x) { return IdentityAtZero(x, Near(x)); }
   static DOVETAIL_INLINE Single Large(Single x) { return IdentityAtZero(x, Wave(x, 0)); }
 
   // The sine of x + quarters * pi / 2.
@@ -108,36 +112,50 @@ struct Sine {
 struct Cosine {
   using Number = float;
   // With n the integer nearest to x / pi - 1/2 and r = x - (n + 1/2) pi it is (-1)**(n + 1) sin(r).
-  static DOVETAIL_INLINE Single Small(Single x) {
+  static constexpr bool kIsIdentityAtZero = false;
+  static DOVETAIL_INLINE Double Near(Single x) {
     const Double wide = Wide(x), shifted = wide * (1 / kPi) - 0.5 + kShifter;
     const Double count = (shifted - kShifter) + 0.5;
     const Double rest = (wide - count * kPiHigh) - count * kPiLow;
-    const Double value = rest * Polynomial(rest * rest, kSineOfHalf);
-    return Narrow(As<Double>(As<Bits64>(value) ^ (~As<Bits64>(shifted) << 63)));
+    // The sign is that of -r.
+    const Double value = rest * Polynomial(rest * rest, kMinusSineOfHalf);
+    return As<Double>(As<Bits64>(value) ^ (As<Bits64>(shifted) << 63));
   }
+  static DOVETAIL_INLINE Single Small(Single x) { return Narrow(Near(x)); }
   static DOVETAIL_INLINE Single Large(Single x) { return Narrow(Sine::Wave(x, 1)); }
 };
 
 struct Tangent {
   using Number = float;
-  static DOVETAIL_INLINE Single Small(Single x) {
+  static constexpr bool kIsIdentityAtZero = true;
+  static DOVETAIL_INLINE Double Near(Single x) {
     const Double wide = Wide(x), shifted = wide * (2 / kPi) + kShifter;
     const Double count = shifted - kShifter;
     const Double rest = (wide - count * (kPiHigh / 2)) - count * (kPiLow / 2);
-    return Quotient(x, rest, As<Bits64>(shifted));
+    return Quotient(rest, As<Bits64>(shifted));
   }
+  static DOVETAIL_INLINE Single Small(Single x) { return IdentityAtZero(x, Near(x)); }
   static DOVETAIL_INLINE Single Large(Single x) {
     const auto [rest, quadrant] = ReduceLarge(x);
-    return Quotient(x, rest * (kPi / 2), quadrant);
+    return IdentityAtZero(x, Quotient(rest * (kPi / 2), quadrant));
   }
 
  private:
-  static DOVETAIL_INLINE Single Quotient(Single x, Double rest, Bits64 quadrant) {
+  static DOVETAIL_INLINE Double Quotient(Double rest, Bits64 quadrant) {
     const Double square = rest * rest;
     const Double over = rest * Polynomial(square, kOverTangent);
     const Double under = Polynomial(square, kUnderTangent);
+#if defined(DOVETAIL_AVX512)
+    // One instruction both chooses and changes the sign.
+    const __mmask8 odd = _mm512_test_epi64_mask((__m512i)quadrant, _mm512_set1_epi64(1));
+    const Double first = (Double)_mm512_mask_sub_pd((__m512d)over, odd, _mm512_setzero_pd(),
+                                                    (__m512d)under);
+    const Double second = (Double)_mm512_mask_mov_pd((__m512d)under, odd, (__m512d)over);
+    return first * Reciprocal(second);
+#else
     const Bits64 even = (quadrant & 1) == 0;
-    return IdentityAtZero(x, (even ? over : -under) * Reciprocal(even ? under : over));
+    return (even ? over : -under) * Reciprocal(even ? under : over);
+#endif
   }
 };
 
@@ -248,6 +266,41 @@ struct ArcTangent2 {
   }
 };
 
+#if defined(DOVETAIL_AVX512)
+// Writes results for as many whole registers of arguments, and says whether they are right: whether
+// no argument was large, nor one that the processor flushes to zero where that would be seen.
+template <typename Function>
+bool WriteNear(const float* x, int64_t count, float* out) {
+  __m512i least = _mm512_set1_epi32(-1), largest = _mm512_setzero_si512();
+  for (int64_t i = 0; i < count * kSingles; i += kSingles) {
+    FetchAhead(x + i, out + i);
+    const __m512i bits =
+        _mm512_and_si512(_mm512_loadu_si512(x + i), _mm512_set1_epi32(INT32_MAX));
+    largest = _mm512_max_epu32(largest, bits);
+    if (Function::kIsIdentityAtZero) {
+      // Zero becomes the largest number of all.
+      least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, _mm512_set1_epi32(1)));
+    }
+    Store(Narrow(Function::Near(Load<Single>(x + i))), out + i);
+    Store(Narrow(Function::Near(Load<Single>(x + i + kLanes))), out + i + kLanes);
+  }
+  return _mm512_reduce_max_epu32(largest) < Form<float>::kLarge &&
+         _mm512_reduce_min_epu32(least) >= uint32_t{kNormal} - 1;
+}
+
+template <typename Function>
+bool WriteNear(const double* x, int64_t count, double* out) {
+  __m512i largest = _mm512_setzero_si512();
+  for (int64_t i = 0; i < count * kLanes; i += kLanes) {
+    FetchAhead(x + i, out + i);
+    const Double number = Load<Double>(x + i);
+    largest = _mm512_max_epu64(largest, (__m512i)Magnitude(number));
+    Store(Function::Small(number), out + i);
+  }
+  return _mm512_reduce_max_epu64(largest) < Form<double>::kLarge;
+}
+#endif
+
 // Functions whose arguments are reduced, by another formula where a block has large ones.
 template <typename Function, typename Number = typename Function::Number>
 void Periodic(const Number* x, int64_t size, Number* out) {
@@ -256,6 +309,18 @@ void Periodic(const Number* x, int64_t size, Number* out) {
   constexpr int64_t kStep = sizeof(Vector) / sizeof(Number);
   for (int64_t begin = 0; begin < size; begin += kBlock) {
     const int64_t count = std::min(kBlock, size - begin);
+#if defined(DOVETAIL_AVX512)
+    constexpr int64_t kTogether = kVectorBytes / sizeof(Number);
+    const int64_t whole = count / kTogether * kTogether;
+    bool right = WriteNear<Function>(x + begin, whole / kTogether, out + begin);
+    if (whole < count) {
+      Number last[kTogether] = {};
+      std::copy(x + begin + whole, x + begin + count, last);
+      right &= WriteNear<Function>(last, 1, last);
+      std::copy(last, last + (count - whole), out + begin + whole);
+    }
+    if (__builtin_expect(right, 1)) continue;
+#endif
     Bits largest = 0;
     for (int64_t i = begin; i < begin + count; ++i) {
       Bits bits;
