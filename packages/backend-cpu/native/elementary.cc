@@ -63,6 +63,19 @@ constexpr double kNarrowArcTangent[] = {0.9999999999792839,  -0.33333332134279,
                                         0.19999886325607488, -0.1428164968235535,
                                         0.11041169222894724, -0.08459694716899754,
                                         0.04714114772573083};
+#if defined(DOVETAIL_AVX512)
+// Sixteen quotients and their angles; (atan(t) / t - 1) / t**2 in t**2, for t up to 1/29.
+alignas(64) constexpr double kQuotients[16] = {
+    0.0 / 15, 1.0 / 15, 2.0 / 15,  3.0 / 15,  4.0 / 15,  5.0 / 15,  6.0 / 15,  7.0 / 15,
+    8.0 / 15, 9.0 / 15, 10.0 / 15, 11.0 / 15, 12.0 / 15, 13.0 / 15, 14.0 / 15, 15.0 / 15};
+alignas(64) constexpr double kAngles[16] = {
+    0.0,                0.06656816377582381, 0.13255153229667402, 0.19739555984988078,
+    0.26060239174734096, 0.3217505543966422, 0.3805063771123649,  0.43662715981354133,
+    0.4899573262537283, 0.5404195002705842,  0.5880026035475675,  0.6327488350021832,
+    0.6747409422235527, 0.714090698612158,   0.7509290623979403,  0.7853981633974483};
+constexpr double kSmallArcTangent[] = {-0.33333324644605283, 0.19976374224679833};
+#endif
+
 struct Reduced {
   Double rest;
   Bits64 quadrant;
@@ -159,10 +172,6 @@ struct Tangent {
   }
 };
 
-DOVETAIL_INLINE Double WithSign(Double size, Single x) {
-  return As<Double>(As<Bits64>(size) ^ (As<Bits64>(Wide(x)) & INT64_MIN));
-}
-
 // asin(y) of y >= 0; above 1/2 it is pi / 2 - 2 asin(sqrt((1 - y) / 2)).
 DOVETAIL_INLINE Double ArcSineOf(Double y) {
   const Bits64 steep = y > 0.5;
@@ -204,13 +213,15 @@ struct WideSine {
 
 struct ArcSine {
   static DOVETAIL_INLINE Single Of(Single x) {
-    return IdentityAtZero(x, WithSign(ArcSineOf(Absolute(x)), x));
+    const Double wide = Wide(x);
+    return IdentityAtZero(x, WithSignOf(ArcSineOf(Magnitude(wide)), wide));
   }
 };
 
 struct ArcCosine {
   static DOVETAIL_INLINE Single Of(Single x) {
-    return Narrow(kPi / 2 - WithSign(ArcSineOf(Absolute(x)), x));
+    const Double wide = Wide(x);
+    return Narrow(kPi / 2 - WithSignOf(ArcSineOf(Magnitude(wide)), wide));
   }
 };
 
@@ -240,6 +251,54 @@ struct ArcTangent2 {
     return steep ? kPi / 2 - angle : angle;
   }
 
+#if defined(DOVETAIL_AVX512)
+  // Of a quotient near one of sixteen, whose angle a table has, plus that of a small quotient.
+  static bool Plain(const float* y, const float* x, int64_t count, float* out) {
+    // Of larger numbers the reciprocal is no normal float32; quotients may not be subnormal either.
+    constexpr float kMost = 0x1p125f, kLeast = 0x1p-124f, kShift = 0x1.8p23f;
+    alignas(64) float lows[kBlock], highs[kBlock];
+    alignas(64) int32_t places[kBlock];
+    __mmask16 steep[kBlock / kSingles], left[kBlock / kSingles];
+    const int64_t size = count * kLanes;
+    __m512i least = _mm512_set1_epi32(-1), largest = _mm512_setzero_si512();
+    for (int64_t i = 0; i < size; i += kSingles) {
+      FetchAhead(y + i, out + i);
+      FetchAhead(x + i, out + i);
+      const __m512i sign = _mm512_set1_epi32(INT32_MIN), width = _mm512_loadu_si512(x + i);
+      const __m512i height = _mm512_andnot_si512(sign, _mm512_loadu_si512(y + i));
+      const __m512i size_of_x = _mm512_andnot_si512(sign, width);
+      const __m512i low = _mm512_min_epu32(height, size_of_x);
+      const __m512i high = _mm512_max_epu32(height, size_of_x);
+      steep[i / kSingles] = _mm512_cmpgt_epu32_mask(height, size_of_x);
+      left[i / kSingles] = _mm512_movepi32_mask(width);
+      const Singles ratio = As<Singles>(low) * (Singles)_mm512_rcp14_ps((__m512)high);
+      least = _mm512_min_epu32(least, _mm512_min_epu32(low, (__m512i)ratio));
+      largest = _mm512_max_epu32(largest, high);
+      _mm512_store_si512(lows + i, low);
+      _mm512_store_si512(highs + i, high);
+      Store(ratio * 15.0f + kShift, places + i);
+    }
+    if (_mm512_reduce_max_epu32(largest) >= As<uint32_t>(kMost)) return false;
+    if (_mm512_reduce_min_epu32(least) < As<uint32_t>(kLeast)) return false;
+    for (int64_t i = 0; i < size; i += kLanes) {
+      const Double low = Wide(Load<Single>(lows + i)), high = Wide(Load<Single>(highs + i));
+      const __m512i index = _mm512_cvtepu32_epi64(Load<__m256i>(places + i));
+      const Double near = WideLookedUp(kQuotients, index);
+      const Double t = (low - near * high) * Reciprocal(high + near * low), square = t * t;
+      const Double angle =
+          WideLookedUp(kAngles, index) + (t + t * square * Polynomial(square, kSmallArcTangent));
+      const int64_t both = i / kSingles, shift = i % kSingles;
+      const __mmask8 is_steep = __mmask8(steep[both] >> shift);
+      const __m512d turned =
+          _mm512_mask_sub_pd((__m512d)angle, is_steep, _mm512_set1_pd(kPi / 2), (__m512d)angle);
+      const __mmask8 is_left = __mmask8(left[both] >> shift);
+      const __m512d whole = _mm512_mask_sub_pd(turned, is_left, _mm512_set1_pd(kPi), turned);
+      const Bits32 sign = Load<Bits32>(y + i) & INT32_MIN;
+      Store(As<Single>(As<Bits32>(Narrow((Double)whole)) | sign), out + i);
+    }
+    return true;
+  }
+#else
   static bool Plain(const float* y, const float* x, int64_t count, float* out) {
     Naturals32 largest{};
     Bits64 tiny{};
@@ -254,6 +313,7 @@ struct ArcTangent2 {
     }
     return AllBelow(As<Bits32>(largest), kInfinity - kNormal) && AllBelow(-tiny, int64_t{1});
   }
+#endif
 
   static DOVETAIL_INLINE Single Any(Single y, Single x) {
     constexpr double kMost = 1e300, kLeast = 1e-300;
@@ -359,15 +419,15 @@ template <typename Function, typename Number = typename Function::Number>
 constexpr HostFunction kReducing = OnHost<Number, Periodic<Function, Number>>;
 
 const HostEntry kEntries[] = {
-    {"acos", "float32", OnHost<float, OfVectors<ArcCosine, Single, float>>, kSome},
-    {"asin", "float32", OnHost<float, OfVectors<ArcSine, Single, float>>, kSome},
+    {"acos", "float32", OnHost<float, OfVectors<ArcCosine, Single, float>>, kQuick},
+    {"asin", "float32", OnHost<float, OfVectors<ArcSine, Single, float>>, kQuick},
     {"atan", "float32", kSingly<ArcTangent>, kSeveral},
-    {"atan2", "float32", PairsOnHost<ArcTangent2>, kSome},
-    {"cos", "float32", kReducing<Cosine>, kSome},
-    {"cos", "float64", kReducing<WideSine<true>>, kSome},
-    {"sin", "float32", kReducing<Sine>, kSome},
-    {"sin", "float64", kReducing<WideSine<false>>, kSome},
-    {"tan", "float32", kReducing<Tangent>, kSome},
+    {"atan2", "float32", PairsOnHost<ArcTangent2>, kQuick},
+    {"cos", "float32", kReducing<Cosine>, kQuick},
+    {"cos", "float64", kReducing<WideSine<true>>, kQuick},
+    {"sin", "float32", kReducing<Sine>, kQuick},
+    {"sin", "float64", kReducing<WideSine<false>>, kQuick},
+    {"tan", "float32", kReducing<Tangent>, kQuick},
 };
 
 }  // namespace

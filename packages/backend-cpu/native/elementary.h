@@ -215,6 +215,12 @@ DOVETAIL_INLINE Singles LookedUp(const float (&row)[32], AllBits32 index) {
   return result;
 #endif
 }
+#if defined(DOVETAIL_AVX512)
+// The same of float64 by the last four bits.
+DOVETAIL_INLINE Double WideLookedUp(const double (&row)[16], __m512i index) {
+  return (Double)_mm512_permutex2var_pd(_mm512_load_pd(row), index, _mm512_load_pd(row + 8));
+}
+#endif
 DOVETAIL_INLINE Singles Converted(AllBits32 x) { return __builtin_convertvector(x, Singles); }
 
 constexpr int32_t kOne = 0x3f800000, kInfinity = 0x7f800000, kNormal = 0x00800000;
@@ -304,6 +310,14 @@ DOVETAIL_INLINE void StoreSingles(Singles x, Float16* to) {
   for (int i = 0; i < 2 * kLanes; ++i) to[i] = As<Float16>(__fp16(x[i]));
 #endif
 }
+
+// How many elements functions of the host compute while a program starts. With long vectors they are
+// those which on one thread need no program for any number.
+#if defined(DOVETAIL_AVX512)
+constexpr ptrdiff_t kQuick = 2 * kSome;
+#else
+constexpr ptrdiff_t kQuick = kSome;
+#endif
 
 // Calls body(x, count, out) for `size` elements as whole vectors, the last of them filled up.
 template <typename Vector, typename Number, typename Body>
@@ -470,16 +484,16 @@ ffi::Error Gate(ffi::ThreadPool pool, float scale, float factor, Operand<float> 
   return ffi::Error::Success();
 }
 
-// Functions of two numbers, by Function::Plain where all of a block are normal and finite, and so
-// are the results.
+// Functions of two numbers, an even number of vectors at once, by Function::Plain where all of a
+// block are normal and finite, and so are the results.
 template <typename Function>
 void OfPairs(const float* first, const float* second, int64_t size, float* to) {
   for (int64_t begin = 0; begin < size; begin += kBlock) {
     const int64_t count = std::min(kBlock, size - begin);
-    const int64_t vectors = (count + kLanes - 1) / kLanes;
+    const int64_t vectors = (count + kSingles - 1) / kSingles * 2;
     const float *from = first + begin, *also = second + begin;
     float padded[kBlock], others[kBlock], results[kBlock], *results_at = to + begin;
-    if (count % kLanes != 0) {
+    if (count % kSingles != 0) {
       std::fill(std::copy(from, from + count, padded), padded + vectors * kLanes, 1.0f);
       std::fill(std::copy(also, also + count, others), others + vectors * kLanes, 1.0f);
       from = padded, also = others, results_at = results;
