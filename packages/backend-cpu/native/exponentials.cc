@@ -13,6 +13,7 @@
 #include "elementary.h"
 #include "exponential.h"
 #include "exponentials.h"
+#include "hyperbolic_tables.h"
 #include "logarithm_tables.h"
 
 // Vectors are passed among functions that are inlined.
@@ -305,10 +306,24 @@ struct Logistic {
 
 struct HyperbolicTangent {
   static DOVETAIL_INLINE Singles Of(Singles x) {
+#if defined(DOVETAIL_AVX512)
+    constexpr float kFlat = kTangentCentres[31];  // From here on it is 1.
+    constexpr int32_t kFirst = 123 << 2;          // The first interval ends above 1/16.
+    const Singles size = (Singles)_mm512_min_ps(_mm512_set1_ps(kFlat), (__m512)Magnitude(x));
+    const __m512i place = _mm512_srli_epi32((__m512i)size, 21);
+    const auto index = (AllBits32)_mm512_max_epi32(
+        _mm512_sub_epi32(place, _mm512_set1_epi32(kFirst)), _mm512_setzero_si512());
+    const Singles t = size - LookedUp(kTangentCentres, index);
+    Singles result = LookedUp(kTangents[6], index);
+#pragma GCC unroll 6
+    for (int i = 5; i >= 0; --i) result = result * t + LookedUp(kTangents[i], index);
+    return x == 0.0f ? x : WithSignOf(result, x);
+#else
     constexpr float kFlat = 9.1f, kIdentity = 0x1p-13f;  // From `kFlat` on it is 1.
     const Singles size = Magnitude(x);
     const Singles growth = ExponentialLessOne::Of(AtMost(size, kFlat) * 2.0f);
     return size < kIdentity ? x : WithSignOf(growth / (growth + 2.0f), x);
+#endif
   }
 };
 
@@ -642,6 +657,12 @@ constexpr HostFunction kInHalves = OnHost<float, OfSingles<InHalves<Function>>>;
 template <typename Function>
 constexpr HostFunction kDoubly = OnHost<double, OfVectors<Function, Double, double>>;
 
+#if defined(DOVETAIL_AVX512)
+constexpr ptrdiff_t kQuickTangents = kQuick;
+#else
+constexpr ptrdiff_t kQuickTangents = kFew;
+#endif
+
 const HostEntry kEntries[] = {
     {"acosh", "float32", kInHalves<InverseHyperbolicCosine>, kQuick},
     {"asinh", "float32", kInHalves<InverseHyperbolicSine>, kQuick},
@@ -661,7 +682,7 @@ const HostEntry kEntries[] = {
     {"logistic", "float32", kSingly<Logistic>, kSeveral},
     {"pow", "float32", PairsOnHost<Power>, kQuick},
     {"sinh", "float32", kSingly<HyperbolicSine>, kQuick},
-    {"tanh", "float32", kSingly<HyperbolicTangent>, kFew},
+    {"tanh", "float32", kSingly<HyperbolicTangent>, kQuickTangents},
     {"tanh", "float64", kDoubly<WideHyperbolicTangent>, kQuick},
 };
 
@@ -756,6 +777,7 @@ DOVETAIL_KERNEL(dovetail_logaddexp, dovetail::OfExponentials,
 DOVETAIL_GATE(dovetail_logistic_gate, dovetail::Logistic);
 DOVETAIL_BINARY(dovetail_pow, dovetail::Binary<dovetail::Power>);
 DOVETAIL_OF_FLOATS(dovetail_sinh, dovetail::AtOnce<dovetail::HyperbolicSine>);
+DOVETAIL_OF_FLOATS(dovetail_tanh, dovetail::AtOnce<dovetail::HyperbolicTangent>);
 DOVETAIL_UNARY(dovetail_tanh_f64, double,
                dovetail::Unary<dovetail::WideHyperbolicTangent, dovetail::Double, double>);
 #pragma GCC visibility pop

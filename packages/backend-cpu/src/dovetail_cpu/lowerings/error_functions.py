@@ -12,7 +12,6 @@ import numpy as np
 
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import Expression
-from dovetail_cpu import kernel_library
 from dovetail_cpu.lowerings.elementary import (
     FLOAT32,
     INT32,
@@ -62,7 +61,7 @@ EXPONENTIAL: Final = (
 @TABLE.rule("erf")
 def erf(context: Any, x: Any) -> Any:
     """The error function, if a kernel can look numbers up in vectors."""
-    if context.avals_out[0].size < MANY or not kernel_library.has_long_vectors():
+    if context.avals_out[0].size < MANY:
         return NotImplemented
     return by_kernel(context, "erf", [x])
 
