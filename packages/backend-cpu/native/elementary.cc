@@ -31,6 +31,8 @@ constexpr double kTwoOverPi[kParts] = {0x1.45f306cp-1,  0x1.c9c882ap-29, 0x1.4fe
 constexpr double kSineOfHalf[] = {0.999999999982915,     -0.16666666616805645,
                                    0.008333330973832561,  -0.00019840861130709312,
                                    2.7525267280404423e-06, -2.388917218318869e-08};
+constexpr double kMinusSineOfHalf[] = {-kSineOfHalf[0], -kSineOfHalf[1], -kSineOfHalf[2],
+                                       -kSineOfHalf[3], -kSineOfHalf[4], -kSineOfHalf[5]};
 constexpr double kSine[] = {1.5707963267881, -0.6459640961467954, 0.07969258272563062,
                             -0.004681266256726245, 0.00015820630355647733};
 constexpr double kCosine[] = {0.9999999999524894, -1.2337005406331623, 0.2536692036551135,
@@ -61,6 +63,19 @@ constexpr double kNarrowArcTangent[] = {0.9999999999792839,  -0.33333332134279,
                                         0.19999886325607488, -0.1428164968235535,
                                         0.11041169222894724, -0.08459694716899754,
                                         0.04714114772573083};
+#if defined(DOVETAIL_AVX512)
+// Sixteen quotients and their angles; (atan(t) / t - 1) / t**2 in t**2, for t up to 1/29.
+alignas(64) constexpr double kQuotients[16] = {
+    0.0 / 15, 1.0 / 15, 2.0 / 15,  3.0 / 15,  4.0 / 15,  5.0 / 15,  6.0 / 15,  7.0 / 15,
+    8.0 / 15, 9.0 / 15, 10.0 / 15, 11.0 / 15, 12.0 / 15, 13.0 / 15, 14.0 / 15, 15.0 / 15};
+alignas(64) constexpr double kAngles[16] = {
+    0.0,                0.06656816377582381, 0.13255153229667402, 0.19739555984988078,
+    0.26060239174734096, 0.3217505543966422, 0.3805063771123649,  0.43662715981354133,
+    0.4899573262537283, 0.5404195002705842,  0.5880026035475675,  0.6327488350021832,
+    0.6747409422235527, 0.714090698612158,   0.7509290623979403,  0.7853981633974483};
+constexpr double kSmallArcTangent[] = {-0.33333324644605283, 0.19976374224679833};
+#endif
+
 struct Reduced {
   Double rest;
   Bits64 quadrant;
@@ -85,13 +100,15 @@ DOVETAIL_INLINE Reduced ReduceLarge(Single x) {
 
 struct Sine {
   using Number = float;
-  static DOVETAIL_INLINE Single Small(Single x) {
+  static constexpr bool kIsIdentityAtZero = true;
+  static DOVETAIL_INLINE Double Near(Single x) {
     const Double wide = Wide(x), shifted = wide * (1 / kPi) + kShifter;
     const Double count = shifted - kShifter;
     const Double rest = (wide - count * kPiHigh) - count * kPiLow;
     const Double value = rest * Polynomial(rest * rest, kSineOfHalf);
-    return IdentityAtZero(x, As<Double>(As<Bits64>(value) ^ (As<Bits64>(shifted) << 63)));
+    return As<Double>(As<Bits64>(value) ^ (As<Bits64>(shifted) << 63));
   }
+  static DOVETAIL_INLINE Single Small(Single x) { return IdentityAtZero(x, Near(x)); }
   static DOVETAIL_INLINE Single Large(Single x) { return IdentityAtZero(x, Wave(x, 0)); }
 
   // The sine of x + quarters * pi / 2.
@@ -108,42 +125,52 @@ struct Sine {
 struct Cosine {
   using Number = float;
   // With n the integer nearest to x / pi - 1/2 and r = x - (n + 1/2) pi it is (-1)**(n + 1) sin(r).
-  static DOVETAIL_INLINE Single Small(Single x) {
+  static constexpr bool kIsIdentityAtZero = false;
+  static DOVETAIL_INLINE Double Near(Single x) {
     const Double wide = Wide(x), shifted = wide * (1 / kPi) - 0.5 + kShifter;
     const Double count = (shifted - kShifter) + 0.5;
     const Double rest = (wide - count * kPiHigh) - count * kPiLow;
-    const Double value = rest * Polynomial(rest * rest, kSineOfHalf);
-    return Narrow(As<Double>(As<Bits64>(value) ^ (~As<Bits64>(shifted) << 63)));
+    // The sign is that of -r.
+    const Double value = rest * Polynomial(rest * rest, kMinusSineOfHalf);
+    return As<Double>(As<Bits64>(value) ^ (As<Bits64>(shifted) << 63));
   }
+  static DOVETAIL_INLINE Single Small(Single x) { return Narrow(Near(x)); }
   static DOVETAIL_INLINE Single Large(Single x) { return Narrow(Sine::Wave(x, 1)); }
 };
 
 struct Tangent {
   using Number = float;
-  static DOVETAIL_INLINE Single Small(Single x) {
+  static constexpr bool kIsIdentityAtZero = true;
+  static DOVETAIL_INLINE Double Near(Single x) {
     const Double wide = Wide(x), shifted = wide * (2 / kPi) + kShifter;
     const Double count = shifted - kShifter;
     const Double rest = (wide - count * (kPiHigh / 2)) - count * (kPiLow / 2);
-    return Quotient(x, rest, As<Bits64>(shifted));
+    return Quotient(rest, As<Bits64>(shifted));
   }
+  static DOVETAIL_INLINE Single Small(Single x) { return IdentityAtZero(x, Near(x)); }
   static DOVETAIL_INLINE Single Large(Single x) {
     const auto [rest, quadrant] = ReduceLarge(x);
-    return Quotient(x, rest * (kPi / 2), quadrant);
+    return IdentityAtZero(x, Quotient(rest * (kPi / 2), quadrant));
   }
 
  private:
-  static DOVETAIL_INLINE Single Quotient(Single x, Double rest, Bits64 quadrant) {
+  static DOVETAIL_INLINE Double Quotient(Double rest, Bits64 quadrant) {
     const Double square = rest * rest;
     const Double over = rest * Polynomial(square, kOverTangent);
     const Double under = Polynomial(square, kUnderTangent);
+#if defined(DOVETAIL_AVX512)
+    // One instruction both chooses and changes the sign.
+    const __mmask8 odd = _mm512_test_epi64_mask((__m512i)quadrant, _mm512_set1_epi64(1));
+    const Double first = (Double)_mm512_mask_sub_pd((__m512d)over, odd, _mm512_setzero_pd(),
+                                                    (__m512d)under);
+    const Double second = (Double)_mm512_mask_mov_pd((__m512d)under, odd, (__m512d)over);
+    return first * Reciprocal(second);
+#else
     const Bits64 even = (quadrant & 1) == 0;
-    return IdentityAtZero(x, (even ? over : -under) * Reciprocal(even ? under : over));
+    return (even ? over : -under) * Reciprocal(even ? under : over);
+#endif
   }
 };
-
-DOVETAIL_INLINE Double WithSign(Double size, Single x) {
-  return As<Double>(As<Bits64>(size) ^ (As<Bits64>(Wide(x)) & INT64_MIN));
-}
 
 // asin(y) of y >= 0; above 1/2 it is pi / 2 - 2 asin(sqrt((1 - y) / 2)).
 DOVETAIL_INLINE Double ArcSineOf(Double y) {
@@ -186,13 +213,15 @@ struct WideSine {
 
 struct ArcSine {
   static DOVETAIL_INLINE Single Of(Single x) {
-    return IdentityAtZero(x, WithSign(ArcSineOf(Absolute(x)), x));
+    const Double wide = Wide(x);
+    return IdentityAtZero(x, WithSignOf(ArcSineOf(Magnitude(wide)), wide));
   }
 };
 
 struct ArcCosine {
   static DOVETAIL_INLINE Single Of(Single x) {
-    return Narrow(kPi / 2 - WithSign(ArcSineOf(Absolute(x)), x));
+    const Double wide = Wide(x);
+    return Narrow(kPi / 2 - WithSignOf(ArcSineOf(Magnitude(wide)), wide));
   }
 };
 
@@ -222,6 +251,54 @@ struct ArcTangent2 {
     return steep ? kPi / 2 - angle : angle;
   }
 
+#if defined(DOVETAIL_AVX512)
+  // Of a quotient near one of sixteen, whose angle a table has, plus that of a small quotient.
+  static bool Plain(const float* y, const float* x, int64_t count, float* out) {
+    // Of larger numbers the reciprocal is no normal float32; quotients may not be subnormal either.
+    constexpr float kMost = 0x1p125f, kLeast = 0x1p-124f, kShift = 0x1.8p23f;
+    alignas(64) float lows[kBlock], highs[kBlock];
+    alignas(64) int32_t places[kBlock];
+    __mmask16 steep[kBlock / kSingles], left[kBlock / kSingles];
+    const int64_t size = count * kLanes;
+    __m512i least = _mm512_set1_epi32(-1), largest = _mm512_setzero_si512();
+    for (int64_t i = 0; i < size; i += kSingles) {
+      FetchAhead(y + i, out + i);
+      FetchAhead(x + i, out + i);
+      const __m512i sign = _mm512_set1_epi32(INT32_MIN), width = _mm512_loadu_si512(x + i);
+      const __m512i height = _mm512_andnot_si512(sign, _mm512_loadu_si512(y + i));
+      const __m512i size_of_x = _mm512_andnot_si512(sign, width);
+      const __m512i low = _mm512_min_epu32(height, size_of_x);
+      const __m512i high = _mm512_max_epu32(height, size_of_x);
+      steep[i / kSingles] = _mm512_cmpgt_epu32_mask(height, size_of_x);
+      left[i / kSingles] = _mm512_movepi32_mask(width);
+      const Singles ratio = As<Singles>(low) * (Singles)_mm512_rcp14_ps((__m512)high);
+      least = _mm512_min_epu32(least, _mm512_min_epu32(low, (__m512i)ratio));
+      largest = _mm512_max_epu32(largest, high);
+      _mm512_store_si512(lows + i, low);
+      _mm512_store_si512(highs + i, high);
+      Store(ratio * 15.0f + kShift, places + i);
+    }
+    if (_mm512_reduce_max_epu32(largest) >= As<uint32_t>(kMost)) return false;
+    if (_mm512_reduce_min_epu32(least) < As<uint32_t>(kLeast)) return false;
+    for (int64_t i = 0; i < size; i += kLanes) {
+      const Double low = Wide(Load<Single>(lows + i)), high = Wide(Load<Single>(highs + i));
+      const __m512i index = _mm512_cvtepu32_epi64(Load<__m256i>(places + i));
+      const Double near = WideLookedUp(kQuotients, index);
+      const Double t = (low - near * high) * Reciprocal(high + near * low), square = t * t;
+      const Double angle =
+          WideLookedUp(kAngles, index) + (t + t * square * Polynomial(square, kSmallArcTangent));
+      const int64_t both = i / kSingles, shift = i % kSingles;
+      const __mmask8 is_steep = __mmask8(steep[both] >> shift);
+      const __m512d turned =
+          _mm512_mask_sub_pd((__m512d)angle, is_steep, _mm512_set1_pd(kPi / 2), (__m512d)angle);
+      const __mmask8 is_left = __mmask8(left[both] >> shift);
+      const __m512d whole = _mm512_mask_sub_pd(turned, is_left, _mm512_set1_pd(kPi), turned);
+      const Bits32 sign = Load<Bits32>(y + i) & INT32_MIN;
+      Store(As<Single>(As<Bits32>(Narrow((Double)whole)) | sign), out + i);
+    }
+    return true;
+  }
+#else
   static bool Plain(const float* y, const float* x, int64_t count, float* out) {
     Naturals32 largest{};
     Bits64 tiny{};
@@ -236,6 +313,7 @@ struct ArcTangent2 {
     }
     return AllBelow(As<Bits32>(largest), kInfinity - kNormal) && AllBelow(-tiny, int64_t{1});
   }
+#endif
 
   static DOVETAIL_INLINE Single Any(Single y, Single x) {
     constexpr double kMost = 1e300, kLeast = 1e-300;
@@ -248,6 +326,41 @@ struct ArcTangent2 {
   }
 };
 
+#if defined(DOVETAIL_AVX512)
+// Writes results for as many whole registers of arguments, and says whether they are right: whether
+// no argument was large, nor one that the processor flushes to zero where that would be seen.
+template <typename Function>
+bool WriteNear(const float* x, int64_t count, float* out) {
+  __m512i least = _mm512_set1_epi32(-1), largest = _mm512_setzero_si512();
+  for (int64_t i = 0; i < count * kSingles; i += kSingles) {
+    FetchAhead(x + i, out + i);
+    const __m512i bits =
+        _mm512_and_si512(_mm512_loadu_si512(x + i), _mm512_set1_epi32(INT32_MAX));
+    largest = _mm512_max_epu32(largest, bits);
+    if (Function::kIsIdentityAtZero) {
+      // Zero becomes the largest number of all.
+      least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, _mm512_set1_epi32(1)));
+    }
+    Store(Narrow(Function::Near(Load<Single>(x + i))), out + i);
+    Store(Narrow(Function::Near(Load<Single>(x + i + kLanes))), out + i + kLanes);
+  }
+  return _mm512_reduce_max_epu32(largest) < Form<float>::kLarge &&
+         _mm512_reduce_min_epu32(least) >= uint32_t{kNormal} - 1;
+}
+
+template <typename Function>
+bool WriteNear(const double* x, int64_t count, double* out) {
+  __m512i largest = _mm512_setzero_si512();
+  for (int64_t i = 0; i < count * kLanes; i += kLanes) {
+    FetchAhead(x + i, out + i);
+    const Double number = Load<Double>(x + i);
+    largest = _mm512_max_epu64(largest, (__m512i)Magnitude(number));
+    Store(Function::Small(number), out + i);
+  }
+  return _mm512_reduce_max_epu64(largest) < Form<double>::kLarge;
+}
+#endif
+
 // Functions whose arguments are reduced, by another formula where a block has large ones.
 template <typename Function, typename Number = typename Function::Number>
 void Periodic(const Number* x, int64_t size, Number* out) {
@@ -256,6 +369,18 @@ void Periodic(const Number* x, int64_t size, Number* out) {
   constexpr int64_t kStep = sizeof(Vector) / sizeof(Number);
   for (int64_t begin = 0; begin < size; begin += kBlock) {
     const int64_t count = std::min(kBlock, size - begin);
+#if defined(DOVETAIL_AVX512)
+    constexpr int64_t kTogether = kVectorBytes / sizeof(Number);
+    const int64_t whole = count / kTogether * kTogether;
+    bool right = WriteNear<Function>(x + begin, whole / kTogether, out + begin);
+    if (whole < count) {
+      Number last[kTogether] = {};
+      std::copy(x + begin + whole, x + begin + count, last);
+      right &= WriteNear<Function>(last, 1, last);
+      std::copy(last, last + (count - whole), out + begin + whole);
+    }
+    if (__builtin_expect(right, 1)) continue;
+#endif
     Bits largest = 0;
     for (int64_t i = begin; i < begin + count; ++i) {
       Bits bits;
@@ -294,15 +419,15 @@ template <typename Function, typename Number = typename Function::Number>
 constexpr HostFunction kReducing = OnHost<Number, Periodic<Function, Number>>;
 
 const HostEntry kEntries[] = {
-    {"acos", "float32", OnHost<float, OfVectors<ArcCosine, Single, float>>, kSome},
-    {"asin", "float32", OnHost<float, OfVectors<ArcSine, Single, float>>, kSome},
+    {"acos", "float32", OnHost<float, OfVectors<ArcCosine, Single, float>>, kQuick},
+    {"asin", "float32", OnHost<float, OfVectors<ArcSine, Single, float>>, kQuick},
     {"atan", "float32", kSingly<ArcTangent>, kSeveral},
-    {"atan2", "float32", PairsOnHost<ArcTangent2>, kSome},
-    {"cos", "float32", kReducing<Cosine>, kSome},
-    {"cos", "float64", kReducing<WideSine<true>>, kSome},
-    {"sin", "float32", kReducing<Sine>, kSome},
-    {"sin", "float64", kReducing<WideSine<false>>, kSome},
-    {"tan", "float32", kReducing<Tangent>, kSome},
+    {"atan2", "float32", PairsOnHost<ArcTangent2>, kQuick},
+    {"cos", "float32", kReducing<Cosine>, kQuick},
+    {"cos", "float64", kReducing<WideSine<true>>, kQuick},
+    {"sin", "float32", kReducing<Sine>, kQuick},
+    {"sin", "float64", kReducing<WideSine<false>>, kQuick},
+    {"tan", "float32", kReducing<Tangent>, kQuick},
 };
 
 }  // namespace

@@ -85,6 +85,17 @@ DOVETAIL_INLINE void Store(Vector x, Number* to) {
   std::memcpy(to, &x, sizeof(x));
 }
 
+// Asks for the memory of a later vector, which is read, and written. Where arithmetic takes most of
+// the time, a processor with long vectors does not look so far ahead by itself.
+template <typename From, typename To>
+DOVETAIL_INLINE void FetchAhead(const From* from, To* to) {
+#if defined(DOVETAIL_AVX512)
+  constexpr int64_t kBytes = 1024;
+  __builtin_prefetch(reinterpret_cast<const char*>(from) + kBytes);
+  __builtin_prefetch(reinterpret_cast<char*>(to) + kBytes, 1);
+#endif
+}
+
 // A polynomial, constant coefficient first.
 template <typename Vector, typename Number, int kCount>
 DOVETAIL_INLINE Vector Polynomial(Vector x, const Number (&coefficients)[kCount]) {
@@ -204,6 +215,12 @@ DOVETAIL_INLINE Singles LookedUp(const float (&row)[32], AllBits32 index) {
   return result;
 #endif
 }
+#if defined(DOVETAIL_AVX512)
+// The same of float64 by the last four bits.
+DOVETAIL_INLINE Double WideLookedUp(const double (&row)[16], __m512i index) {
+  return (Double)_mm512_permutex2var_pd(_mm512_load_pd(row), index, _mm512_load_pd(row + 8));
+}
+#endif
 DOVETAIL_INLINE Singles Converted(AllBits32 x) { return __builtin_convertvector(x, Singles); }
 
 constexpr int32_t kOne = 0x3f800000, kInfinity = 0x7f800000, kNormal = 0x00800000;
@@ -294,6 +311,14 @@ DOVETAIL_INLINE void StoreSingles(Singles x, Float16* to) {
 #endif
 }
 
+// How many elements functions of the host compute while a program starts. With long vectors they are
+// those which on one thread need no program for any number.
+#if defined(DOVETAIL_AVX512)
+constexpr ptrdiff_t kQuick = 2 * kSome;
+#else
+constexpr ptrdiff_t kQuick = kSome;
+#endif
+
 // Calls body(x, count, out) for `size` elements as whole vectors, the last of them filled up.
 template <typename Vector, typename Number, typename Body>
 void ForWholeVectors(const Number* x, int64_t size, Number* out, const Body& body) {
@@ -312,6 +337,7 @@ template <typename Function, typename Vector, typename Number>
 void Apply(const Number* x, int64_t count, Number* out) {
   constexpr int64_t kStep = sizeof(Vector) / sizeof(Number);
   for (int64_t i = 0; i < count * kStep; i += kStep) {
+    FetchAhead(x + i, out + i);
     Store(Function::Of(Load<Vector>(x + i)), out + i);
   }
 }
@@ -322,6 +348,7 @@ struct AtOnce {
   template <typename Number>
   static void Apply(const Number* x, int64_t count, Number* out) {
     for (int64_t i = 0; i < count * kSingles; i += kSingles) {
+      FetchAhead(x + i, out + i);
       StoreSingles(Function::Of(LoadSingles(x + i)), out + i);
     }
   }
@@ -340,6 +367,7 @@ struct InHalves {
       const Number* from = x + begin * kSingles;
       Number* to = out + begin * kSingles;
       for (int64_t i = 0; i < vectors; ++i) {
+        FetchAhead(from + i * kSingles, to + i * kSingles);
         halves[i] = Function::First(LoadSingles(from + i * kSingles));
       }
       for (int64_t i = 0; i < vectors; ++i) {
@@ -431,6 +459,7 @@ void ForPairs(ffi::ThreadPool& pool, Operand<float> x, Operand<float> y,
   ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
     const auto apply = [&](const float* from, const float* also, int64_t count, float* to) {
       for (int64_t i = 0; i < count; i += kSingles) {
+        FetchAhead(from + i, to + i);
         Store(body(Load<Singles>(from + i), Load<Singles>(also + i)), to + i);
       }
     };
@@ -455,16 +484,16 @@ ffi::Error Gate(ffi::ThreadPool pool, float scale, float factor, Operand<float> 
   return ffi::Error::Success();
 }
 
-// Functions of two numbers, by Function::Plain where all of a block are normal and finite, and so
-// are the results.
+// Functions of two numbers, an even number of vectors at once, by Function::Plain where all of a
+// block are normal and finite, and so are the results.
 template <typename Function>
 void OfPairs(const float* first, const float* second, int64_t size, float* to) {
   for (int64_t begin = 0; begin < size; begin += kBlock) {
     const int64_t count = std::min(kBlock, size - begin);
-    const int64_t vectors = (count + kLanes - 1) / kLanes;
+    const int64_t vectors = (count + kSingles - 1) / kSingles * 2;
     const float *from = first + begin, *also = second + begin;
     float padded[kBlock], others[kBlock], results[kBlock], *results_at = to + begin;
-    if (count % kLanes != 0) {
+    if (count % kSingles != 0) {
       std::fill(std::copy(from, from + count, padded), padded + vectors * kLanes, 1.0f);
       std::fill(std::copy(also, also + count, others), others + vectors * kLanes, 1.0f);
       from = padded, also = others, results_at = results;

@@ -13,6 +13,7 @@
 #include "elementary.h"
 #include "exponential.h"
 #include "exponentials.h"
+#include "hyperbolic_tables.h"
 #include "logarithm_tables.h"
 
 // Vectors are passed among functions that are inlined.
@@ -48,6 +49,10 @@ constexpr float kBentLogarithm[] = {
 constexpr float kNearLogarithm[] = {-0.5f, 0.33333483f, -0.250088f, 0.19603363f};
 constexpr float kNearLogarithm2[] = {0.44269505f, -0.7213475f, 0.4809011f, -0.3608066f,
                                      0.28240377f};
+// log2(1 + f) / f for f from -1/32 to 1/16.
+constexpr double kNearWideLogarithm2[] = {
+    1.4426950408898662, -0.7213475203050761,  0.4808983350100033, -0.3606742357293113,
+    0.28856691552420216, -0.24027762654643617, 0.18812278117091807};
 // log2((1 + t) / (1 - t)) / t in the square of t, for t up to (sqrt(2) - 1) / (sqrt(2) + 1); 2**f
 // for f up to 1/2.
 constexpr double kLogarithmOfQuotient[] = {2.885390081789987, 0.9617966734515485,
@@ -301,10 +306,24 @@ struct Logistic {
 
 struct HyperbolicTangent {
   static DOVETAIL_INLINE Singles Of(Singles x) {
+#if defined(DOVETAIL_AVX512)
+    constexpr float kFlat = kTangentCentres[31];  // From here on it is 1.
+    constexpr int32_t kFirst = 123 << 2;          // The first interval ends above 1/16.
+    const Singles size = (Singles)_mm512_min_ps(_mm512_set1_ps(kFlat), (__m512)Magnitude(x));
+    const __m512i place = _mm512_srli_epi32((__m512i)size, 21);
+    const auto index = (AllBits32)_mm512_max_epi32(
+        _mm512_sub_epi32(place, _mm512_set1_epi32(kFirst)), _mm512_setzero_si512());
+    const Singles t = size - LookedUp(kTangentCentres, index);
+    Singles result = LookedUp(kTangents[6], index);
+#pragma GCC unroll 6
+    for (int i = 5; i >= 0; --i) result = result * t + LookedUp(kTangents[i], index);
+    return x == 0.0f ? x : WithSignOf(result, x);
+#else
     constexpr float kFlat = 9.1f, kIdentity = 0x1p-13f;  // From `kFlat` on it is 1.
     const Singles size = Magnitude(x);
     const Singles growth = ExponentialLessOne::Of(AtMost(size, kFlat) * 2.0f);
     return size < kIdentity ? x : WithSignOf(growth / (growth + 2.0f), x);
+#endif
   }
 };
 
@@ -441,11 +460,19 @@ struct WideHyperbolicTangent {
 struct Power {
   // log2 of a positive number.
   static DOVETAIL_INLINE Double Logarithm(Double size) {
+#if defined(DOVETAIL_AVX512)
+    const __m512d m = _mm512_getmant_pd((__m512d)size, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
+    const Double n = (Double)_mm512_getexp_pd((__m512d)size);
+    const __m512i index = _mm512_srli_epi64(_mm512_castpd_si512(m), 48);
+    const Double f = (Double)m * WideLookedUp(kWideReciprocal, index) - 1.0;
+    return f * Polynomial(f, kNearWideLogarithm2) + (n + WideLookedUp(kWideLogarithm2, index));
+#else
     const Bits64 bits = As<Bits64>(size);
     const auto [n, biased] = WideExponentOf(bits);
     const Double m = As<Double>(bits - (biased << 52) + kWideOne);
     const Double quotient = (m - 1.0) * Reciprocal(m + 1.0);
     return n + quotient * Polynomial(quotient * quotient, kLogarithmOfQuotient);
+#endif
   }
 
   static DOVETAIL_INLINE Double Exponential(Double x) {
@@ -459,6 +486,34 @@ struct Power {
     return high < -200.0 ? Double{} - 200.0 : high;
   }
 
+#if defined(DOVETAIL_AVX512)
+  static bool Plain(const float* x, const float* y, int64_t count, float* out) {
+    Double products[kBlock / kLanes];
+    __m512i largest = _mm512_setzero_si512();
+    __m512d extreme = _mm512_setzero_pd();
+    for (int64_t i = 0; i < count; i += 2) {
+      const float *base = x + i * kLanes, *exponent = y + i * kLanes;
+      FetchAhead(base, out + i * kLanes);
+      FetchAhead(exponent, out + i * kLanes);
+      const AllBits32 first = Load<AllBits32>(base), second = Load<AllBits32>(exponent);
+      largest = _mm512_max_epu32(largest, (__m512i)(first - kNormal));
+      largest = _mm512_max_epu32(largest, (__m512i)((second & INT32_MAX) - kNormal));
+#pragma GCC unroll 2
+      for (int k = 0; k < 2; ++k) {
+        const Double product = Logarithm(Wide(Load<Single>(base + k * kLanes))) *
+                               Wide(Load<Single>(exponent + k * kLanes));
+        extreme = _mm512_max_pd(extreme, (__m512d)Magnitude(product));
+        products[i + k] = product;
+      }
+    }
+    if (_mm512_reduce_max_epu32(largest) >= uint32_t{kInfinity - kNormal}) return false;
+    if (!(_mm512_reduce_max_pd(extreme) < 126.0)) return false;
+    for (int64_t i = 0; i < count; ++i) {
+      Store(Narrow(Exponential(products[i])), out + i * kLanes);
+    }
+    return true;
+  }
+#else
   static bool Plain(const float* x, const float* y, int64_t count, float* out) {
     Double products[kBlock / kLanes];
     Naturals32 largest{};
@@ -477,6 +532,7 @@ struct Power {
     }
     return true;
   }
+#endif
 
   // With the special cases of IEEE 754.
   static DOVETAIL_INLINE Single Any(Single x, Single y) {
@@ -601,27 +657,33 @@ constexpr HostFunction kInHalves = OnHost<float, OfSingles<InHalves<Function>>>;
 template <typename Function>
 constexpr HostFunction kDoubly = OnHost<double, OfVectors<Function, Double, double>>;
 
+#if defined(DOVETAIL_AVX512)
+constexpr ptrdiff_t kQuickTangents = kQuick;
+#else
+constexpr ptrdiff_t kQuickTangents = kFew;
+#endif
+
 const HostEntry kEntries[] = {
-    {"acosh", "float32", kInHalves<InverseHyperbolicCosine>, kSome},
-    {"asinh", "float32", kInHalves<InverseHyperbolicSine>, kSome},
-    {"atanh", "float32", kSingly<InverseHyperbolicTangent>, kSome},
-    {"cbrt", "float32", kSingly<CubeRoot>, kSome},
-    {"cosh", "float32", kSingly<HyperbolicCosine>, kSome},
+    {"acosh", "float32", kInHalves<InverseHyperbolicCosine>, kQuick},
+    {"asinh", "float32", kInHalves<InverseHyperbolicSine>, kQuick},
+    {"atanh", "float32", kSingly<InverseHyperbolicTangent>, kQuick},
+    {"cbrt", "float32", kSingly<CubeRoot>, kQuick},
+    {"cosh", "float32", kSingly<HyperbolicCosine>, kQuick},
     {"exp", "float32", kSingly<Exponential>, kSeveral},
-    {"exp", "float64", kDoubly<WideExponential>, kSome},
+    {"exp", "float64", kDoubly<WideExponential>, kQuick},
     {"exp2", "float32", OnHost<float, OfVectors<PowerOfTwo, Single, float>>, kFew},
     {"expm1", "float32", kSingly<ExponentialLessOne>, kSeveral},
-    {"expm1", "float64", kDoubly<WideExponentialLessOne>, kSome},
+    {"expm1", "float64", kDoubly<WideExponentialLessOne>, kQuick},
     {"log", "float32", kSingly<Logarithm>, kSeveral},
-    {"log", "float64", kDoubly<WideLogarithm>, kSome},
+    {"log", "float64", kDoubly<WideLogarithm>, kQuick},
     {"log1p", "float32", kSingly<LogarithmOfOneMore>, kSeveral},
-    {"log1p", "float64", kDoubly<WideLogarithmOfOneMore>, kSome},
+    {"log1p", "float64", kDoubly<WideLogarithmOfOneMore>, kQuick},
     {"log2", "float32", kSingly<Logarithm2>, kSeveral},
     {"logistic", "float32", kSingly<Logistic>, kSeveral},
-    {"pow", "float32", PairsOnHost<Power>, kSome},
-    {"sinh", "float32", kSingly<HyperbolicSine>, kSome},
-    {"tanh", "float32", kSingly<HyperbolicTangent>, kFew},
-    {"tanh", "float64", kDoubly<WideHyperbolicTangent>, kSome},
+    {"pow", "float32", PairsOnHost<Power>, kQuick},
+    {"sinh", "float32", kSingly<HyperbolicSine>, kQuick},
+    {"tanh", "float32", kSingly<HyperbolicTangent>, kQuickTangents},
+    {"tanh", "float64", kDoubly<WideHyperbolicTangent>, kQuick},
 };
 
 }  // namespace
@@ -715,6 +777,7 @@ DOVETAIL_KERNEL(dovetail_logaddexp, dovetail::OfExponentials,
 DOVETAIL_GATE(dovetail_logistic_gate, dovetail::Logistic);
 DOVETAIL_BINARY(dovetail_pow, dovetail::Binary<dovetail::Power>);
 DOVETAIL_OF_FLOATS(dovetail_sinh, dovetail::AtOnce<dovetail::HyperbolicSine>);
+DOVETAIL_OF_FLOATS(dovetail_tanh, dovetail::AtOnce<dovetail::HyperbolicTangent>);
 DOVETAIL_UNARY(dovetail_tanh_f64, double,
                dovetail::Unary<dovetail::WideHyperbolicTangent, dovetail::Double, double>);
 #pragma GCC visibility pop

@@ -26,7 +26,7 @@ COPY_BOXES: Final = "dovetail_copy_boxes"
 CUMULATIVE: Final = "dovetail_cumulative"
 #: What computes 16-bit floats in float32.
 _OF_NARROW_FLOATS: Final = (
-    "acosh asinh atan atanh cbrt cosh erf erfc exp expm1 log log1p log2 logistic sinh"
+    "acosh asinh atan atanh cbrt cosh erf erfc exp expm1 log log1p log2 logistic sinh tanh"
 )
 DISTANCES: Final = "dovetail_distances"
 ELEMENTARY: Final = {
@@ -36,7 +36,7 @@ ELEMENTARY: Final = {
             "float32",
             "",
             "acos acosh asin asinh atan atan2 atanh cbrt cos cosh digamma erf erf_inv_fast erfc "
-            "exp expm1 log log1p log2 logistic pow sin sinh tan",
+            "exp expm1 log log1p log2 logistic pow sin sinh tan tanh",
         ),
         ("float64", "_f64", "cos erf_inv_fast exp expm1 log log1p sin tanh"),
         *((narrow, "", _OF_NARROW_FLOATS) for narrow in ("bfloat16", "float16")),

@@ -55,9 +55,11 @@ FUSED: Final = frozenset(
 #: Kernels that gain no more than it costs to store their operands,
 OF_ARGUMENTS: Final = frozenset({"log", "log2", "logistic"})
 #: or their results;
-WHERE_ALONE: Final = frozenset({"erf", "exp"})
+WHERE_ALONE: Final = frozenset({"erf", "exp", "tanh"})
 #: of float64.
 WIDE_WHERE_ALONE: Final = frozenset({"exp", "tanh"})
+#: Kernels of float32 that gain where instructions look numbers up.
+BY_TABLES: Final = frozenset({"erf", "tanh"})
 #: The same where vectors of kernels are no longer than XLA's.
 SHORT_WHERE_ALONE: Final = WHERE_ALONE | {"cosh", "expm1"}
 
@@ -205,6 +207,8 @@ def by_kernel(context: Any, primitive: str, values: Sequence[Any], **attributes:
     wide = out.dtype == FLOAT64
     kernel = kernels.ELEMENTARY.get((primitive, out.dtype.name))
     if kernel is None or not kernels.usable(context):
+        return NotImplemented
+    if primitive in BY_TABLES and not wide and not kernel_library.has_long_vectors():
         return NotImplemented
     where_alone = WHERE_ALONE if kernel_library.has_long_vectors() else SHORT_WHERE_ALONE
     if primitive in (WIDE_WHERE_ALONE if wide else where_alone):

@@ -12,7 +12,6 @@ import numpy as np
 
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import Expression
-from dovetail_cpu import kernel_library
 from dovetail_cpu.lowerings.elementary import (
     FLOAT32,
     INT32,
@@ -62,7 +61,7 @@ EXPONENTIAL: Final = (
 @TABLE.rule("erf")
 def erf(context: Any, x: Any) -> Any:
     """The error function, if a kernel can look numbers up in vectors."""
-    if context.avals_out[0].size < MANY or not kernel_library.has_long_vectors():
+    if context.avals_out[0].size < MANY:
         return NotImplemented
     return by_kernel(context, "erf", [x])
 
@@ -70,7 +69,7 @@ def erf(context: Any, x: Any) -> Any:
 @TABLE.rule("digamma")
 def digamma(context: Any, x: Any) -> Any:
     """The derivative of the logarithm of the gamma function: XLA takes long to compile it."""
-    if context.avals_out[0].size < MANY or kernel_library.has_long_vectors():
+    if context.avals_out[0].size < MANY:
         return NotImplemented
     return by_kernel(context, "digamma", [x])
 

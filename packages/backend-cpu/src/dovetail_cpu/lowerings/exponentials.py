@@ -20,7 +20,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import Expression
-from dovetail_cpu import kernel_library, kernels
+from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.elementary import (
     COUNTER,
     FLOAT32,
@@ -183,7 +183,7 @@ def _exp(x: Expression) -> Expression:
 def add(context: Any, x: Any, y: Any) -> Any:
     """``logaddexp`` of arrays, or of one and a number, in one kernel instead of three loops."""
     (out,) = context.avals_out
-    if out.size < MANY or out.dtype != FLOAT32 or kernel_library.has_long_vectors():
+    if out.size < MANY or out.dtype != FLOAT32:
         return NotImplemented
     pair = _of_exponentials(x, y)
     if pair is None or not _is_chain(context, context.equation.invars[1]):

@@ -32,7 +32,9 @@ _LOGIC: Final = frozenset({"and", "eq", "ne", "not", "or", "select_n", "xor"})
 _CALLS: Final = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "jit": "jaxpr"}
 #: What the tables of host functions compute slowly, or not as kernels do.
 _FUNCTIONS: Final = frozenset(
-    key for key in kernels.ELEMENTARY if key[0] not in ("digamma", "erf", "erf_inv_fast")
+    key
+    for key in kernels.ELEMENTARY
+    if key[0] not in ("digamma", "erf", "erf_inv_fast") and key != ("tanh", "float32")
 )
 #: As many steps of arithmetic take the time of the loops that a function needs around it.
 _EACH: Final = 3

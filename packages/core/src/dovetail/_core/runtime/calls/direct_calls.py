@@ -11,6 +11,7 @@ is needed.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -63,18 +64,22 @@ class Limits(NamedTuple):
     Attributes:
         elements: larger arrays hold no values.
         longest: how long a single elementwise operation may take, where a program takes 1 to start.
+        quick: operations that take no longer for so many elements are those of programs, and may
+            take any time.
     """
 
     elements: int
     longest: int
+    quick: float = math.inf
 
 
 #: The same of other operations: the bits of sums do not depend on the number of threads.
 LONGEST: Final = 8
 #: The loop of a program would take as long, and parts for two threads would gain little.
 _OF_SEVERAL_THREADS: Final = Limits(2**18, LONGEST)
-#: Nothing else would be computed meanwhile.
-_OF_ONE_THREAD: Final = Limits(2**20, 32)
+#: Nothing else would be computed meanwhile. After a large array, a program starts and ends in
+#: memory that is far away: it takes 0.05 ms more.
+_OF_ONE_THREAD: Final = Limits(2**20, 32, 2**13)
 
 
 @functools.cache
@@ -203,8 +208,15 @@ def _way(
         tuple(constants),
         out.dtype,
         out.weak_type,
-        min(function.most * limits().longest, limits().elements),
+        _most(function.most),
     )
+
+
+def _most(most: int) -> int:
+    """The number of elements up to which a function is used that computes `most` while a program
+    starts."""
+    of_any, longest, quick = limits()
+    return of_any if most >= quick else min(most * longest, of_any)
 
 
 def kind_of(aval: Any) -> int:
