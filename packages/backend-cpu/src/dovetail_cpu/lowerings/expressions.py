@@ -78,9 +78,11 @@ class _Expression:
                 self._compute(called.jaxpr)
                 found = zip(eqn.outvars, map(self._read, called.jaxpr.outvars), strict=True)
                 self._values.update(found)
-            else:
+            elif len(eqn.outvars) == 1 and eqn.invars:
                 (out,) = eqn.outvars
                 self._values[out] = self._of(eqn, out)
+            else:
+                raise KeyError(eqn.primitive.name)
 
     def _of(self, eqn: Any, out: Any) -> _Value:
         name = eqn.primitive.name
