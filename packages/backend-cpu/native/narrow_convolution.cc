@@ -1,4 +1,4 @@
-// Convolutions of bfloat16, and of bytes, in tiles that some processors have instructions for.
+// Convolutions of bfloat16, and of bytes, in tiles that some processors multiply at once.
 //
 // Rows of a tile are 16 neighbouring positions of the result, twice; columns are output features.
 // What is summed over, 64 bytes at a time, are the input features at a place of the kernel; where
@@ -71,8 +71,8 @@ class NarrowConvolution : private Phase<T> {
       for (int64_t d = depth.count * part_of_depth / deep; d < end_depth; ++d) {
         EndIfInterrupted();
         planes.Fill(d, [&](int64_t place, int64_t z) {
-          PackInput(input, z, first * down.step + down.offset, down.reach(last - first), wide, pitch,
-                    own + place * high * wide * pitch, own + size);
+          PackInput(input, z, first * down.step + down.offset, down.reach(last - first), wide,
+                    pitch, own + place * high * wide * pitch, own + size);
         });
         TileProduct product{};
         product.left_row = left_row;
@@ -133,7 +133,8 @@ class NarrowConvolution : private Phase<T> {
             for (int64_t i = 0; i < count; ++i) {
               const T* one = from + (at + i) / p_.inputs * taps.stride[2] +
                              (at + i) % p_.inputs * p_.w_input;
-              for (int64_t o = 0; o < columns; ++o) numbers[i * kTileSide + o] = one[o * p_.w_output];
+              T* put = numbers + i * kTileSide;
+              for (int64_t o = 0; o < columns; ++o) put[o] = one[o * p_.w_output];
             }
             PackColumns(numbers, kTileSide, int64_t{1}, count, columns, to);
           }

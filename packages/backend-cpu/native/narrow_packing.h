@@ -14,6 +14,9 @@
 #include <immintrin.h>
 #endif
 
+// Vectors are passed among functions that are inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace dovetail {
 
 // 64 bytes, as units of four.

@@ -1,4 +1,4 @@
-// Products of matrices of bfloat16, and of bytes, in tiles that some processors have instructions for.
+// Products of matrices of bfloat16, and of bytes, in tiles that some processors multiply at once.
 
 #include <algorithm>
 #include <cstdint>
@@ -40,8 +40,9 @@ struct NarrowProduct {
   int64_t y_size;
 };
 
-// Adds the product of rows from `i` on and panels from column `j` on, which are `panel` bytes apart,
-// to `sums`, or to the result where that has sums as they are; the last time it writes the result.
+// Adds the product of rows from `i` on and panels from column `j` on, which are `panel` bytes
+// apart, to `sums`, or to the result where that has sums as they are; the last time it writes the
+// result.
 template <typename T>
 void MultiplyRow(const NarrowTiles& tiles, const NarrowProduct<T>& p, TileProduct product,
                  int64_t panel, int64_t i, int64_t j, int64_t rows, int64_t width, char* sums,

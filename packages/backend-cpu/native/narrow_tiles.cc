@@ -18,6 +18,9 @@
 #include <unistd.h>
 #endif
 
+// Vectors are passed among functions that are inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace dovetail {
 namespace {
 
@@ -74,7 +77,9 @@ void MultiplyByVectors(const TileProduct& p, char* sums, int64_t row, bool add) 
 
 void RoundByVectors(const float* sums, int64_t rows, int64_t columns, uint16_t* to,
                     int64_t to_row) {
-  for (int64_t i = 0; i < rows; ++i) NarrowToBFloat16(sums + i * kTileSide, columns, to + i * to_row);
+  for (int64_t i = 0; i < rows; ++i, sums += kTileSide, to += to_row) {
+    NarrowToBFloat16(sums, columns, to);
+  }
 }
 
 #if defined(DOVETAIL_TILES)

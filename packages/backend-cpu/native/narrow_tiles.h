@@ -25,10 +25,10 @@ constexpr int64_t kPanelBytes = kStepBytes * kTileSide;
 // The sums of a tile.
 constexpr int64_t kTileBytes = 4 * kTileSide * kTileSide;
 
-// What the sums of a tile are of. A row of the left operand has 64 bytes at each of `steps`; rows
-// are `left_row` bytes apart, and the second 16 of them begin `left_half` bytes from the first ones.
-// The panel has for each step two halves of 16 columns, as 16 lines:
-// of four bytes of each column in turn.
+// What the sums of a tile are of. A row of the left operand has 64 bytes at each of `steps`. Rows
+// are `left_row` bytes apart, and the second 16 of them begin `left_half` bytes after the first 16.
+// The panel has for each step two halves of 16 columns, as 16 lines of four bytes of each column in
+// turn.
 struct TileProduct {
   const char* left;
   int64_t left_row, left_half;
