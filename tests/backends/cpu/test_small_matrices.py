@@ -120,12 +120,10 @@ def test_cholesky_of_the_mean_of_both_triangles(dtype: str, shape: tuple[int, ..
     close(root @ root.swapaxes(-1, -2), (x + x.swapaxes(-1, -2)) / 2, dtype)
     lower, of_lapack = both(lambda x: lax.linalg.cholesky(x, symmetrize_input=False), x)
     close(lower, of_lapack, dtype)
-    others = np.stack([root, lower])  # Where the mean has other uses, too.
-    found, _ = both(
-        lambda x: jnp.stack([jnp.linalg.cholesky(x), lax.linalg.cholesky(x, symmetrize_input=False)]),
-        x,
+    mean, _ = both(
+        lambda x: jnp.stack([jnp.linalg.cholesky(x), (x + jnp.matrix_transpose(x)) / 2]), x
     )
-    close(found, others, dtype)
+    close(mean[0], root, dtype)  # Where the mean has other uses, too.
 
 
 @by_dtype

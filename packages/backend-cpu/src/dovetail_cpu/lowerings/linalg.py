@@ -210,9 +210,7 @@ def householder_product(context: Any, a: Any, taus: Any) -> Any:
     (out,) = context.avals_out
     if not out.size or not context.avals_in[1].size:
         return NotImplemented
-    target = large_kernel(context, "large_reflections", out) or _kernel(
-        context, "reflections", out
-    )
+    target = large_kernel(context, "large_reflections", out) or _kernel(context, "reflections", out)
     if target:
         return kernels.call(context, target, [a, taus], [out], out.ndim - 2, {0: 0})
     routine = "ungqr" if out.dtype.kind == "c" else "orgqr"
