@@ -237,6 +237,26 @@ def test_arrays_may_be_larger_where_programs_have_one_thread(
         direct_calls.limits.cache_clear()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_quick_functions_of_any_size_need_no_program_of_one_thread(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slow ones may take as long as some programs take to start."""
+    monkeypatch.setattr(direct_calls, "thread_count", lambda: threads)
+    direct_calls.limits.cache_clear()
+    try:
+        x = np.linspace(-3, 3, 10**6, dtype=np.float32)
+        with dt.direct_calls("all"):
+            for function, is_quick in ((jnp.exp, True), (lax.erf_inv, False)):
+                program = dt.jit(lambda a, function=function: function(a))
+                found = program(jnp.asarray(x))
+                assert (held_value(found) is not None) == (is_quick and threads == 1)
+                if is_quick:
+                    np.testing.assert_allclose(found, np.exp(x), 2e-7)
+    finally:
+        direct_calls.limits.cache_clear()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize("shape", [(4096,), (70_001,), (3, 5003)])
 def test_long_rows_are_reduced_to_the_bits_of_programs(shape: tuple[int, ...], dtype: str) -> None:

@@ -277,9 +277,8 @@ class _Chain:
         self.most += _STEP_OF_PROGRAM
         first = len(self.sizes)
         self.steps.append((step, first))
-        most = limits().longest if function.numbers is None else LONGEST
         # A program would fuse several.
-        if self.share > (most if len(self.steps) == 1 else self.most):
+        if self.share > (_longest(function) if len(self.steps) == 1 else self.most):
             raise _NoChain
         self.sizes += [_padded(math.prod(out.shape) * out.dtype.itemsize) for out in outs]
         return [_Value("computed", first + n, out.shape) for n, out in enumerate(outs)]
@@ -352,6 +351,13 @@ def _are_arrays(avals: Iterable[Any]) -> bool:
 def _check_size(aval: Any) -> None:
     if math.prod(aval.shape) * aval.dtype.itemsize > _MOST_BYTES:
         raise _NoChain
+
+
+def _longest(function: HostFunction) -> float:
+    """How long a function alone may take, where a program takes 1 to start."""
+    if function.numbers is not None:
+        return LONGEST
+    return math.inf if function.most >= limits().quick else limits().longest
 
 
 def _padded(size: int) -> int:
