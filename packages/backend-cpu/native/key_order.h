@@ -23,8 +23,8 @@ namespace dovetail {
 
 namespace ffi = xla::ffi;
 
-// Sorts integers in place; with kFloats keys of floats, which become their bits. `spare` has as many
-// elements; `pool` may be null.
+// Sorts integers in place; with kFloats keys of floats, which become their bits. `spare` has as
+// many elements; `pool` may be null.
 template <bool kFloats = false, typename T>
 void SortNumbers(ffi::ThreadPool* pool, T* elements, T* spare, int64_t size) {
 #if defined(DOVETAIL_VECTORS)

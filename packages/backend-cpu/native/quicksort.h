@@ -2,9 +2,9 @@
 // and a bitonic network in registers for what is short.
 //
 // Source: B. Bramas, A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake,
-// IJACSA 8 (2017); K. E. Batcher, Sorting networks and their applications, AFIPS 1968. Partitions are
-// made in place, or without AVX-512 go from one array to another. Bounds of the elements are known of
-// each, so that equal elements end the recursion.
+// IJACSA 8 (2017); K. E. Batcher, Sorting networks and their applications, AFIPS 1968. Partitions
+// are made in place, or without AVX-512 go from one array to another. Bounds of the elements are
+// known of each, so that equal elements end the recursion.
 
 #ifndef DOVETAIL_CPU_QUICKSORT_H_
 #define DOVETAIL_CPU_QUICKSORT_H_
@@ -195,8 +195,8 @@ void SortFew(const T* from, T* to, int64_t size) {
   for (int i = kWhole; i < kCount; ++i) V::StoreFirst(to + i * V::kLanes, lanes(i), v[i]);
 }
 
-// A part of an array, sorted from `from`, or in place, to `to`; the two do not overlap otherwise. With
-// AVX-512 all are in place.
+// A part of an array, sorted from `from`, or in place, to `to`; the two do not overlap otherwise.
+// With AVX-512 all are in place.
 template <typename T>
 struct Segment {
   T* from;
@@ -210,7 +210,7 @@ struct Segment {
   T* result() const { return in_place ? from : to; }
 };
 
-// The greatest element of the left part may be less than is said, and the least of the right greater.
+// The greatest element of the left part may be less than is said, the least of the right greater.
 template <typename T>
 struct Partitioned {
   int64_t left;
@@ -218,8 +218,8 @@ struct Partitioned {
   T right_least;
 };
 
-// Elements below the pivot first (with kEqual, those that equal it, too), then the others. The pivot
-// is an element.
+// Elements below the pivot first (with kEqual, those that equal it, too), then the others. The
+// pivot is an element.
 #if defined(DOVETAIL_AVX512)
 
 // What is written takes the room of what was read, from both ends.
@@ -230,9 +230,9 @@ Partitioned<T> Partition(T* elements, T*, int64_t size, T pivot) {
   constexpr int64_t kBlock = kTogether * kLanes;
   const T limit = kEqual ? pivot + 1 : pivot;
   const auto bound = V::Of(limit);
-  // Three blocks aside make room. Of the rest, the side with less room is read from, one block before
-  // its elements are written, so that nothing waits for the counts. What is read next is asked for:
-  // processors foresee one of two ends.
+  // Three blocks aside make room. Of the rest, the side with less room is read from, one block
+  // before its elements are written, so that nothing waits for the counts. Memory is asked for early
+  // at both ends.
   typename V::Type kept[3 * kTogether];
 #pragma GCC unroll 8
   for (int i = 0; i < kTogether; ++i) {
@@ -454,7 +454,8 @@ void SortIntegers(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t siz
       }
       segments.swap(next);
     }
-    return ParallelFor(*pool, segments.size(), [&](int64_t i) { SortSegment<T, kFloats>(segments[i]); });
+    return ParallelFor(*pool, segments.size(),
+                       [&](int64_t i) { SortSegment<T, kFloats>(segments[i]); });
   }
   SortSegment<T, kFloats>(segments[0]);
 }

@@ -41,14 +41,15 @@ constexpr unsigned LanesWithBit() {
 // Lanes, loads and stores of any address, and:
 //   LoadFirst(from, count, rest), StoreFirst(to, count, v): so many lanes, none or all of them;
 //   Swap<X>(v): lane i of the result is lane i ^ X;
-//   Either<B>(a, b): the less of a and b, in lanes whose number has the bit B the greater, or turned;
-//   Min(a, b), Max(a, b, least): the greater by what the less is, for which processors have more units
-//   than for comparisons;
+//   Either<B>(a, b): the less of a and b, in lanes whose number has the bit B the greater, or the
+//   other way round;
+//   Min(a, b), Max(a, b, least): the greater by what the less is, for which processors have more
+//   units than for comparisons;
 //   Less(a, b), Count(mask);
 //   First(count): the mask of so many lanes;
 //   Transpose(v): makes lane i of vector j lane j of vector i;
-//   MaxWhere(mask, a, v), MinUnless(mask, a, v): the greatest and the least, of lanes of the mask, or
-//   of the others (without AVX-512);
+//   MaxWhere(mask, a, v), MinUnless(mask, a, v): the greatest and the least, of lanes of the mask,
+//   or of the others (without AVX-512);
 //   FloatBits(v): those of floats whose keys are in v, as in key_order.h;
 //   StoreParts(mask, count, v, first, last): the lanes of the mask at the start of the vector
 //   `first`, the others at the end of the vector `last`; the rest of both may be overwritten.
