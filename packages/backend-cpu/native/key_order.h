@@ -23,13 +23,15 @@ namespace dovetail {
 
 namespace ffi = xla::ffi;
 
-// Sorts integers in place. `spare` has as many elements; `pool` may be null.
-template <typename T>
+// Sorts integers in place; with kFloats keys of floats, which become their bits. `spare` has as
+// many elements; `pool` may be null.
+template <bool kFloats = false, typename T>
 void SortNumbers(ffi::ThreadPool* pool, T* elements, T* spare, int64_t size) {
 #if defined(DOVETAIL_VECTORS)
-  SortIntegers(pool, elements, spare, size);
+  SortIntegers<T, kFloats>(pool, elements, spare, size);
 #else
   SortByDigits(pool, elements, spare, size);
+  if (kFloats) ToFloatBits(elements, size);
 #endif
 }
 

@@ -2,9 +2,9 @@
 // and a bitonic network in registers for what is short.
 //
 // Source: B. Bramas, A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake,
-// IJACSA 8 (2017); K. E. Batcher, Sorting networks and their applications, AFIPS 1968. Partitions go
-// from one array to another, and bounds of the elements are known of each, so that equal elements end
-// the recursion.
+// IJACSA 8 (2017); K. E. Batcher, Sorting networks and their applications, AFIPS 1968. Partitions
+// are made in place, or without AVX-512 go from one array to another. Bounds of the elements are
+// known of each, so that equal elements end the recursion.
 
 #ifndef DOVETAIL_CPU_QUICKSORT_H_
 #define DOVETAIL_CPU_QUICKSORT_H_
@@ -28,8 +28,7 @@ namespace dovetail {
 template <typename T, int X, int kTopBit>
 [[gnu::always_inline]] inline typename Vector<T>::Type Exchanged(typename Vector<T>::Type v) {
   using V = Vector<T>;
-  const auto other = V::template Swap<X>(v);
-  return V::template WithBit<kTopBit>(V::Min(v, other), V::Max(v, other));
+  return V::template Either<kTopBit>(v, V::template Swap<X>(v));
 }
 
 // Sorts the lanes of a bitonic vector.
@@ -58,7 +57,7 @@ template <typename T>
                                            typename Vector<T>::Type& high) {
   const auto a = low, b = high;
   low = Vector<T>::Min(a, b);
-  high = Vector<T>::Max(a, b);
+  high = Vector<T>::Max(a, b, low);
 }
 
 // Merges the even and the odd of `kCount` vectors, `kStep` apart, each lane for itself.
@@ -92,9 +91,8 @@ template <typename T, int kRows, int kWide = 2>
 #pragma GCC unroll 16
     for (int i = 0; i < kRows / 2; ++i) {
       const auto a = v[i], b = V::template Swap<kWide - 1>(v[kRows - 1 - i]);
-      const auto low = V::Min(a, b), high = V::Max(a, b);
-      v[i] = V::template WithBit<kWide / 2>(low, high);
-      v[kRows - 1 - i] = V::template Swap<kWide - 1>(V::template WithBit<kWide / 2>(high, low));
+      v[i] = V::template Either<kWide / 2>(a, b);
+      v[kRows - 1 - i] = V::template Swap<kWide - 1>(V::template Either<kWide / 2, true>(a, b));
     }
     if constexpr (kWide > 2) {
 #pragma GCC unroll 32
@@ -117,7 +115,7 @@ template <typename T, int kCount>
   using V = Vector<T>;
   if constexpr (kCount == 1) {
     v[0] = LanesSorted<T>(v[0]);
-  } else if constexpr (!V::kHasMasks && kCount >= V::kLanes) {
+  } else if constexpr (kCount >= V::kLanes) {
     // Lanes are compared with those of other vectors for as long as can be, which moves none.
     SortColumns<T, kCount>(v);
     JoinColumns<T, kCount>(v);
@@ -126,7 +124,7 @@ template <typename T, int kCount>
 #pragma GCC unroll 4
     for (int block = 0; block < kBlocks; ++block) {
       V::Transpose(v + block * V::kLanes);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int i = 0; i < V::kLanes; ++i) columns[i * kBlocks + block] = v[block * V::kLanes + i];
     }
 #pragma GCC unroll 32
@@ -140,16 +138,14 @@ template <typename T, int kCount>
       const auto low = v[i];
       const auto high = V::template Swap<V::kLanes - 1>(v[kCount - 1 - i]);
       v[i] = V::Min(low, high);
-      v[kCount - 1 - i] = V::template Swap<V::kLanes - 1>(V::Max(low, high));
+      v[kCount - 1 - i] = V::template Swap<V::kLanes - 1>(V::Max(low, high, v[i]));
     }
 #pragma GCC unroll 32
     for (int distance = kHalf / 2; distance > 0; distance /= 2) {
 #pragma GCC unroll 32
       for (int i = 0; i < kCount; ++i) {
         if (i & distance) continue;
-        const auto low = v[i], high = v[i + distance];
-        v[i] = V::Min(low, high);
-        v[i + distance] = V::Max(low, high);
+        Compare<T>(v[i], v[i + distance]);
       }
     }
 #pragma GCC unroll 32
@@ -157,11 +153,12 @@ template <typename T, int kCount>
   }
 }
 
-template <typename T, int kCount>
+// With kFloats keys of floats become their bits, here and below.
+template <typename T, int kCount, bool kFloats = false>
 void SortFew(const T* from, T* to, int64_t size) {
   using V = Vector<T>;
   if constexpr (kCount > 1) {
-    if (size <= V::kLanes * kCount / 2) return SortFew<T, kCount / 2>(from, to, size);
+    if (size <= V::kLanes * kCount / 2) return SortFew<T, kCount / 2, kFloats>(from, to, size);
   }
   typename V::Type v[kCount];
   // Half of the vectors are whole. What is missing in the others is the greatest number.
@@ -176,6 +173,10 @@ void SortFew(const T* from, T* to, int64_t size) {
     v[i] = V::LoadFirst(from + i * V::kLanes, lanes(i), std::numeric_limits<T>::max());
   }
   SortInRegisters<T, kCount>(v);
+  if constexpr (kFloats) {
+#pragma GCC unroll 32
+    for (int i = 0; i < kCount; ++i) v[i] = V::FloatBits(v[i]);
+  }
 #pragma GCC unroll 32
   for (int i = 0; i < kWhole; ++i) V::Store(to + i * V::kLanes, v[i]);
   if constexpr (!V::kHasMasks && kWhole > 0) {
@@ -195,6 +196,7 @@ void SortFew(const T* from, T* to, int64_t size) {
 }
 
 // A part of an array, sorted from `from`, or in place, to `to`; the two do not overlap otherwise.
+// With AVX-512 all are in place.
 template <typename T>
 struct Segment {
   T* from;
@@ -208,6 +210,7 @@ struct Segment {
   T* result() const { return in_place ? from : to; }
 };
 
+// The greatest element of the left part may be less than is said, the least of the right greater.
 template <typename T>
 struct Partitioned {
   int64_t left;
@@ -215,12 +218,91 @@ struct Partitioned {
   T right_least;
 };
 
-// Elements below the pivot first (with kEqual, those that equal it, too), then the others.
+// Elements below the pivot first (with kEqual, those that equal it, too), then the others. The
+// pivot is an element.
+#if defined(DOVETAIL_AVX512)
+
+// What is written takes the room of what was read, from both ends.
+template <typename T, bool kEqual>
+Partitioned<T> Partition(T* elements, T*, int64_t size, T pivot) {
+  using V = Vector<T>;
+  constexpr int kLanes = V::kLanes, kTogether = 8;
+  constexpr int64_t kBlock = kTogether * kLanes;
+  const T limit = kEqual ? pivot + 1 : pivot;
+  const auto bound = V::Of(limit);
+  // Three blocks aside make room. Of the rest, the side with less room is read from, one block
+  // before its elements are written, so that nothing waits for the counts. Memory is asked for early
+  // at both ends.
+  typename V::Type kept[3 * kTogether];
+#pragma GCC unroll 8
+  for (int i = 0; i < kTogether; ++i) {
+    kept[i] = V::Load(elements + i * kLanes);
+    kept[kTogether + i] = V::Load(elements + kBlock + i * kLanes);
+    kept[2 * kTogether + i] = V::Load(elements + size - kBlock + i * kLanes);
+  }
+  T* left = elements;
+  int64_t between = size - kLanes;  // From there to the last vector that may be written to.
+  const auto step = [&](typename V::Type v) {
+    const auto mask = V::Less(v, bound);
+    const int count = V::Count(mask);
+    V::StoreParts(mask, count, v, left, left + between);
+    left += count;
+    between -= kLanes;
+  };
+  const T *next = elements + 2 * kBlock, *end = elements + size - kBlock;
+  const auto take = [&](int64_t count) {
+    const int64_t from_left = -int64_t{next - left <= 2 * kBlock};
+    const T* const at = end - count + (from_left & (next - end + count));
+    next += from_left & count;
+    end -= ~from_left & count;
+    return at;
+  };
+  constexpr int64_t kPiece = 1 << 20;
+  if (end - next >= kBlock) {
+    end -= kBlock;
+    typename V::Type v[kTogether];
+#pragma GCC unroll 8
+    for (int i = 0; i < kTogether; ++i) v[i] = V::Load(end + i * kLanes);
+    while (end - next >= kBlock) {
+      EndIfInterrupted();
+      for (int64_t blocks = std::min(end - next, kPiece) / kBlock; blocks > 0; --blocks) {
+        const T* const from = take(kBlock);
+        typename V::Type w[kTogether];
+#pragma GCC unroll 8
+        for (int i = 0; i < kTogether; ++i) {
+          __builtin_prefetch(next + 2 * kBlock + i * kLanes);
+          __builtin_prefetch(end - 3 * kBlock + i * kLanes);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < kTogether; ++i) w[i] = V::Load(from + i * kLanes);
+#pragma GCC unroll 8
+        for (int i = 0; i < kTogether; ++i) step(v[i]);
+#pragma GCC unroll 8
+        for (int i = 0; i < kTogether; ++i) v[i] = w[i];
+      }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kTogether; ++i) step(v[i]);
+  }
+  while (end - next >= kLanes) step(V::Load(take(kLanes)));
+  const auto few = static_cast<int>(end - next);
+  const auto v = V::LoadFirst(next, few, limit);
+  const auto mask = V::Less(v, bound), others = V::First(few) & ~mask;
+  const int count = V::Count(mask), rest = few - count;
+  V::StoreParts(mask, others, v, left, left + between + kLanes - rest, rest);
+  left += count;
+  between -= few;
+#pragma GCC unroll 8
+  for (int i = 0; i < 3 * kTogether; ++i) step(kept[i]);
+  return {left - elements, T(limit - 1), limit};
+}
+
+#else
+
 template <typename T, bool kEqual>
 Partitioned<T> Partition(const T* from, T* to, int64_t size, T pivot) {
   using V = Vector<T>;
   constexpr T kLowest = std::numeric_limits<T>::lowest(), kHighest = std::numeric_limits<T>::max();
-  const auto is_left = [pivot](T x) { return kEqual ? x <= pivot : x < pivot; };
   // With integers, not to be above the pivot is to be below the next.
   const auto bound = V::Of(kEqual ? pivot + 1 : pivot);
   auto left_greatest = V::Of(kLowest), right_least = V::Of(kHighest);
@@ -234,18 +316,16 @@ Partitioned<T> Partition(const T* from, T* to, int64_t size, T pivot) {
     left_greatest = V::MaxWhere(mask, left_greatest, v);
     right_least = V::MinUnless(mask, right_least, v);
   };
-  if constexpr (!V::kHasMasks) {
-    // The elements that fill no vector, first: of the others the last find just the room they need.
-    i = size % V::kLanes;
-    const auto v = V::Load(from), first = V::First(static_cast<int>(i));
-    const auto mask = V::Less(v, bound) & first, others = mask | ~first;
-    left = V::Count(mask);
-    right -= i - left;
-    V::StoreParts(mask, 0, v, to, to + size - V::kLanes);
-    V::StoreParts(others, 0, v, to + left, to + size - V::kLanes);
-    left_greatest = V::MaxWhere(mask, left_greatest, v);
-    right_least = V::MinUnless(others, right_least, v);
-  }
+  // The elements that fill no vector, first: of the others the last find just the room they need.
+  i = size % V::kLanes;
+  const auto v = V::Load(from), first = V::First(static_cast<int>(i));
+  const auto mask = V::Less(v, bound) & first, others = mask | ~first;
+  left = V::Count(mask);
+  right -= i - left;
+  V::StoreParts(mask, 0, v, to, to + size - V::kLanes);
+  V::StoreParts(others, 0, v, to + left, to + size - V::kLanes);
+  left_greatest = V::MaxWhere(mask, left_greatest, v);
+  right_least = V::MinUnless(others, right_least, v);
   // Whole vectors are stored on both sides, so there must be room for one more than is read.
   for (int64_t end = 0; i + 9 * V::kLanes <= size;) {
     EndIfInterrupted();
@@ -258,25 +338,16 @@ Partitioned<T> Partition(const T* from, T* to, int64_t size, T pivot) {
       for (int j = 0; j < 8; ++j) step(v[j]);
     }
   }
-  constexpr int64_t kRoom = V::kHasMasks ? 2 * V::kLanes : V::kLanes;
-  for (; i + kRoom <= size; i += V::kLanes) step(V::Load(from + i));
+  for (; i < size; i += V::kLanes) step(V::Load(from + i));
   T greatest[V::kLanes], least[V::kLanes];
   V::Store(greatest, left_greatest);
   V::Store(least, right_least);
-  T most = *std::max_element(greatest, greatest + V::kLanes);
-  T fewest = *std::min_element(least, least + V::kLanes);
-  for (; i < size; ++i) {
-    const T x = from[i];
-    const bool goes_left = is_left(x);
-    to[left] = x;
-    to[right - 1] = x;
-    left += goes_left;
-    right -= !goes_left;
-    most = goes_left ? std::max(most, x) : most;
-    fewest = goes_left ? fewest : std::min(fewest, x);
-  }
+  const T most = *std::max_element(greatest, greatest + V::kLanes);
+  const T fewest = *std::min_element(least, least + V::kLanes);
   return {left, most, fewest};
 }
+
+#endif
 
 // The median of a number of elements from all over the segment.
 template <typename T, int kVectors>
@@ -294,7 +365,7 @@ T PivotOf(const T* from, int64_t size) {
 }
 
 // Splits a segment; what remains to be sorted is given to `add`.
-template <typename T, typename Add>
+template <typename T, bool kFloats = false, typename Add>
 void Split(const Segment<T>& whole, T pivot, const Add& add) {
   if (whole.size > kPerThread) KeepCounting();
   // Elements that equal the least are done once they stand in front.
@@ -303,10 +374,14 @@ void Split(const Segment<T>& whole, T pivot, const Add& add) {
       equal ? Partition<T, true>(whole.from, whole.to, whole.size, pivot)
             : Partition<T, false>(whole.from, whole.to, whole.size, pivot);
   const auto part = [&](int64_t begin, int64_t end, T least, T greatest) {
-    const Segment<T> segment{whole.to + begin, whole.from + begin, !whole.in_place, end - begin,
-                             least,            greatest,           whole.depth - 1};
+    Segment<T> segment{whole.from + begin, whole.to + begin, whole.in_place,  end - begin,
+                       least,              greatest,         whole.depth - 1};
+    if constexpr (!Vector<T>::kHasMasks) {
+      std::swap(segment.from, segment.to);
+      segment.in_place = !segment.in_place;
+    }
     if (least == greatest) {
-      std::fill(segment.result(), segment.result() + segment.size, least);
+      std::fill_n(segment.result(), segment.size, kFloats ? FloatBits(least) : least);
     } else {
       add(segment);
     }
@@ -315,19 +390,20 @@ void Split(const Segment<T>& whole, T pivot, const Add& add) {
   if (parts.left < whole.size) part(parts.left, whole.size, parts.right_least, whole.greatest);
 }
 
-template <typename T>
+template <typename T, bool kFloats = false>
 void SortSegment(const Segment<T>& segment) {
   constexpr int kFew = Vector<T>::kInRegisters;
   if (segment.size <= kFew * Vector<T>::kLanes) {
-    return SortFew<T, kFew>(segment.from, segment.result(), segment.size);
+    return SortFew<T, kFew, kFloats>(segment.from, segment.result(), segment.size);
   }
   if (segment.depth == 0) {  // Pivots were bad again and again.
     if (!segment.in_place) std::copy(segment.from, segment.from + segment.size, segment.to);
     T* const spare = segment.in_place ? segment.to : segment.from;
-    return SortByDigits<T>(nullptr, segment.result(), spare, segment.size);
+    SortByDigits<T>(nullptr, segment.result(), spare, segment.size);
+    return kFloats ? ToFloatBits(segment.result(), segment.size) : void();
   }
-  Split(segment, PivotOf(segment.from, segment.size),
-        [](const Segment<T>& part) { SortSegment(part); });
+  Split<T, kFloats>(segment, PivotOf(segment.from, segment.size),
+                    [](const Segment<T>& part) { SortSegment<T, kFloats>(part); });
 }
 
 // How often a segment may be split before pivots count as bad.
@@ -349,10 +425,10 @@ Segment<T> WholeSegment(T* elements, T* spare, int64_t size) {
 }
 
 // Sorts integers in place. `spare` has as many elements; `pool` may be null.
-template <typename T>
+template <typename T, bool kFloats = false>
 void SortIntegers(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t size) {
   if (size <= Vector<T>::kInRegisters * Vector<T>::kLanes) {
-    return SortFew<T, Vector<T>::kInRegisters>(elements, elements, size);
+    return SortFew<T, Vector<T>::kInRegisters, kFloats>(elements, elements, size);
   }
   std::vector<Segment<T>> segments{WholeSegment(elements, spare, size)};
   if (pool != nullptr) {
@@ -370,7 +446,7 @@ void SortIntegers(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t siz
           next.push_back(part);
         };
         if (2 * segments[i].size < longest || segments[i].depth == 0) return add(segments[i]);
-        Split(segments[i], PivotOf(segments[i].from, segments[i].size), add);
+        Split<T, kFloats>(segments[i], PivotOf(segments[i].from, segments[i].size), add);
       });
       if (next.size() <= segments.size() / 2 || longest < kPerThread) {
         segments.swap(next);
@@ -378,9 +454,10 @@ void SortIntegers(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t siz
       }
       segments.swap(next);
     }
-    return ParallelFor(*pool, segments.size(), [&](int64_t i) { SortSegment(segments[i]); });
+    return ParallelFor(*pool, segments.size(),
+                       [&](int64_t i) { SortSegment<T, kFloats>(segments[i]); });
   }
-  SortSegment(segments[0]);
+  SortSegment<T, kFloats>(segments[0]);
 }
 
 // A pivot between the elements whose places in sorted order are from `first` to `last`, and most of

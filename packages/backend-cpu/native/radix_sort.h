@@ -15,6 +15,17 @@
 
 namespace dovetail {
 
+// The bits of a float whose key this is, but for those that have one key with other bits.
+template <typename T>
+T FloatBits(T key) {
+  return key ^ ((key >> (std::numeric_limits<T>::digits)) & std::numeric_limits<T>::max());
+}
+
+template <typename T>
+void ToFloatBits(T* keys, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) keys[i] = FloatBits(keys[i]);
+}
+
 // Sorts integers in place. `spare` has as many elements; `pool` may be null.
 template <typename T>
 void SortByDigits(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t size) {

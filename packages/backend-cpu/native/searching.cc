@@ -5,6 +5,10 @@
 #include <type_traits>
 #include <vector>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "host_functions.h"
 #include "kernel.h"
 #include "parallel.h"
@@ -14,6 +18,43 @@ namespace dovetail {
 namespace {
 
 namespace ffi = xla::ffi;
+
+// Adds `step` to the places of a number of values where the element at the place, counted from
+// `from`, comes before the value.
+template <bool kRight, int64_t kCount, typename T, typename Place>
+void Advance(const T* from, const T* values, Place step, Place* places) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4 && sizeof(Place) == 4) {
+    // GCC 12 loads the elements one by one.
+    constexpr int kLanes = 16;
+    static_assert(kCount % kLanes == 0);
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kCount; j += kLanes) {
+      const __m512i at = _mm512_loadu_si512(places + j);
+      __mmask16 before;
+      if constexpr (std::is_same_v<T, float>) {
+        const __m512 elements = _mm512_i32gather_ps(at, from, 4);
+        const __m512 value = _mm512_loadu_ps(values + j);
+        before = _mm512_cmp_ps_mask(elements, value, kRight ? _CMP_LE_OQ : _CMP_LT_OQ);
+      } else {
+        const __m512i elements = _mm512_i32gather_epi32(at, from, 4);
+        const __m512i value = _mm512_loadu_si512(values + j);
+        constexpr auto kOrder = kRight ? _MM_CMPINT_LE : _MM_CMPINT_LT;
+        before = std::is_signed_v<T> ? _mm512_cmp_epi32_mask(elements, value, kOrder)
+                                     : _mm512_cmp_epu32_mask(elements, value, kOrder);
+      }
+      const __m512i steps = _mm512_set1_epi32(step);
+      _mm512_storeu_si512(places + j, _mm512_mask_add_epi32(at, before, at, steps));
+    }
+    return;
+  }
+#endif
+  // By arithmetic: branches would be mispredicted.
+  for (int64_t j = 0; j < kCount; ++j) {
+    const T element = from[places[j]];
+    places[j] += step & -Place(kRight ? element <= values[j] : element < values[j]);
+  }
+}
 
 // The places of values in a sorted row, where NaN is the last and zeros of both signs are equal.
 //
@@ -33,20 +74,14 @@ void Search(const T* sorted, Place size, const T* values, int64_t count, Count* 
     std::copy(values + begin, values + begin + together, value);
     Place left = size;
     for (; left > 1; left -= left / 2) {
-      // As many elements before half of those left as come before the value, by arithmetic: branches
-      // would be mispredicted.
+      // As many elements before half of those left as come before the value.
       const Place half = left / 2;
-      const T* const last = sorted + half - 1;
-      for (int64_t j = 0; j < kTogether; ++j) {
-        const T element = last[found[j]];
-        found[j] += half & -Place(kRight ? element <= value[j] : element < value[j]);
-      }
+      Advance<kRight, kTogether>(sorted + half - 1, value, half, found);
     }
+    Advance<kRight, kTogether>(sorted, value, Place(1), found);
     for (int64_t j = 0; j < together; ++j) {
-      const T element = sorted[found[j]];
-      const Place place = found[j] + Place(kRight ? element <= value[j] : element < value[j]);
       const bool is_nan = value[j] != value[j];
-      out[begin + j] = static_cast<Count>(is_nan ? (kRight ? size : numbers) : place);
+      out[begin + j] = static_cast<Count>(is_nan ? (kRight ? size : numbers) : found[j]);
     }
   }
 }

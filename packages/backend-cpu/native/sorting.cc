@@ -285,8 +285,12 @@ class Rows {
       ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
         if (EncodeAll(from + begin, keys + begin, end - begin, order)) any_ambiguous = true;
       });
-      SortNumbers(pool, keys, spare.get(), size_);
-      if (kNarrow || order.kind != Kind::kSigned) {
+      if (!kNarrow && order.kind == Kind::kFloat) {
+        SortNumbers<true>(pool, keys, spare.get(), size_);
+      } else {
+        SortNumbers(pool, keys, spare.get(), size_);
+      }
+      if (kNarrow || order.kind == Kind::kUnsigned) {
         ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
           DecodeAll(keys + begin, to + begin, end - begin, order);
         });

@@ -8,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "kernel.h"
 #include "parallel.h"
 #include "vector_width.h"
@@ -162,6 +166,50 @@ void Classify(const T* x, T pivot, int64_t size, uint8_t* less, uint8_t* equal, 
   for (int64_t i = 0; i < size; ++i) equal[i] = (less[i] | greater[i]) ^ 1;
 }
 
+#if defined(__AVX512F__)
+// Writes the positions of those that are less, equal and greater, `first` and the following ones,
+// each from its end on, which moves. Those of the second class are `size` greater, of the third
+// twice that.
+template <typename T>
+void WriteClasses(const T* x, T pivot, int64_t count, int64_t first, int64_t size, int32_t* to,
+                  const std::array<int64_t*, 3>& ends) {
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  __m512i positions = _mm512_add_epi32(lanes, _mm512_set1_epi32(static_cast<int32_t>(first)));
+  const __m512i added = _mm512_set1_epi32(static_cast<int32_t>(size));
+  int32_t* at[3] = {to + *ends[0], to + *ends[1], to + *ends[2]};
+  // No more than there are: what follows belongs to the next class, or another thread.
+  const auto write = [&](int k, __mmask16 mask, __m512i from) {
+    const int found = __builtin_popcount(mask);
+    const auto stored = static_cast<__mmask16>(~(0xFFFFu << found));
+    _mm512_mask_storeu_epi32(at[k], stored, _mm512_maskz_compress_epi32(mask, from));
+    at[k] += found;
+  };
+  for (int64_t i = 0; i < count; i += 16) {
+    const auto here = static_cast<__mmask16>(~(0xFFFFu << std::min<int64_t>(16, count - i)));
+    __mmask16 less, not_greater;
+    if constexpr (std::is_same_v<T, float>) {
+      const __m512 v = _mm512_maskz_loadu_ps(here, x + i), bound = _mm512_set1_ps(pivot);
+      const bool is_nan = pivot != pivot;
+      less = is_nan ? _mm512_cmp_ps_mask(v, v, _CMP_EQ_OQ)
+                    : _mm512_cmp_ps_mask(v, bound, _CMP_LT_OQ);
+      not_greater = is_nan ? here : _mm512_cmp_ps_mask(v, bound, _CMP_LE_OQ);
+    } else {
+      const __m512i v = _mm512_maskz_loadu_epi32(here, x + i), bound = _mm512_set1_epi32(pivot);
+      less = _mm512_cmplt_epi32_mask(v, bound);
+      not_greater = _mm512_cmple_epi32_mask(v, bound);
+    }
+    write(0, here & less, positions);
+    // Few are equal, as a rule.
+    const __mmask16 equal = here & not_greater & ~less;
+    if (equal != 0) write(1, equal, _mm512_add_epi32(positions, added));
+    const __m512i last = _mm512_add_epi32(positions, _mm512_slli_epi32(added, 1));
+    write(2, here & ~not_greater, last);
+    positions = _mm512_add_epi32(positions, _mm512_set1_epi32(16));
+  }
+  for (int k = 0; k < 3; ++k) *ends[k] = at[k] - to;
+}
+#endif
+
 // The positions of each class in turn, those of the second and third as if their flags followed
 // those of the classes before.
 template <typename T, typename Position>
@@ -196,6 +244,12 @@ void PartRow(ffi::ThreadPool* pool, const T* x, T pivot, int64_t size, Position*
   }
   auto ends = begins;
   for_blocks([&](int64_t part, int64_t i, int64_t count) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4 && sizeof(Position) == 4) {
+      return WriteClasses(x + i, pivot, count, i, size, to,
+                          {&ends[0][part], &ends[1][part], &ends[2][part]});
+    }
+#endif
     uint8_t flags[kClasses][kBlock];
     Classify(x + i, pivot, count, flags[0], flags[1], flags[2]);
     for (int k = 0; k < kClasses; ++k) {
