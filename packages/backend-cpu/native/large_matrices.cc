@@ -486,8 +486,8 @@ ffi::Error LuOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::
   return ffi::Error::Success();
 }
 
-// Products of all reflections, or their transposes, with the columns of other matrices, of which the
-// last rows may be left out if they are zeros.
+// Products of all reflections, or their transposes, with the columns of other matrices, of which
+// the last rows may be left out if they are zeros.
 template <ffi::DataType kType>
 ffi::Error ReflectAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> taus,
                       ffi::Buffer<kType> c, ffi::Result<ffi::Buffer<kType>> out,

@@ -134,8 +134,8 @@ bool RootOfRows(int64_t n, T* upper, int64_t stride) {
 
 // The lower triangle of the root of a matrix, of which the lower triangle is read, or if asked for
 // the mean of both; NaN if it is not positive definite. `upper` has n rows and those of a tile
-// more, and `stride` is a multiple of a tile's columns. Large products are divided among the threads
-// of `pool`, if there is one.
+// more, and `stride` is a multiple of a tile's columns. Large products are divided among the
+// threads of `pool`, if there is one.
 template <typename T>
 void Cholesky(ffi::ThreadPool* pool, int64_t n, const T* from, bool averaged, T* to, T* upper,
               int64_t stride) {

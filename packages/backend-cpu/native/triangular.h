@@ -254,8 +254,8 @@ void SolveTriangle(int64_t n, int64_t columns, const T* a, int64_t down, int64_t
   T* const others = b + half * step;
   if (lower) {
     SolveTriangle(half, columns, a, down, right, true, unit, b, step);
-    MultiplyMatrices<T>({a + half * down, b, others, size, columns, half, down, right, step, 1, step,
-                         Into::kSubtract});
+    MultiplyMatrices<T>({a + half * down, b, others, size, columns, half, down, right, step, 1,
+                         step, Into::kSubtract});
     return SolveTriangle(size, columns, corner, down, right, true, unit, others, step);
   }
   SolveTriangle(size, columns, corner, down, right, false, unit, others, step);
