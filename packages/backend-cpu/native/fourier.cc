@@ -33,6 +33,8 @@ constexpr int64_t kKeptBytes = int64_t{64} << 20;
 constexpr int64_t kLongestSideBySide = 4096;
 // The longest that few rows are made by so, with lanes to spare.
 constexpr int64_t kLongestWithSpareLanes = 128;
+// Complex numbers of a matrix whose rows and columns are transformed before the next one's.
+constexpr int64_t kMatrixInCache = 1 << 14;
 // The longest transforms of columns that are made where they are.
 constexpr int64_t kLongestColumn = 4096;
 
@@ -654,13 +656,15 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
   for (int64_t i = 0; i < rank - 1; ++i) others *= lengths[i];
   const int64_t rows = batch * others;
   const T sign = inverse ? -1 : 1, scale = inverse ? T(1) / (T(others) * T(last)) : T(1);
-  // The dimensions before the last, in place or from one array to another.
-  const auto columns = [&](const T* source, T* target) {
+  // Dimension `first` and those before it, in place or from one array to another.
+  const auto columns = [&](const T* source, T* target, int64_t first) {
     int64_t behind = width * inner, before = rows;
     for (int64_t i = rank - 2; i >= 0; --i) {
       before /= lengths[i];
-      TransformColumns<T>(pool, source, target, before, lengths[i], behind, sign, T(1));
-      source = target;
+      if (i <= first) {
+        TransformColumns<T>(pool, source, target, before, lengths[i], behind, sign, T(1));
+        source = target;
+      }
       behind *= lengths[i];
     }
   };
@@ -668,7 +672,7 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
     std::unique_ptr<Memory<T>> middle;
     if (rank > 1) {
       middle = std::make_unique<Memory<T>>(2 * rows * width * inner);
-      columns(from, middle->get());
+      columns(from, middle->get(), rank - 2);
       from = middle->get();
     }
     if (inner > 1) return TransformRealColumns<T>(pool, from, to, rows, last, inner, sign, scale);
@@ -677,12 +681,34 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
   if (inner > 1) {
     const auto transform = kind == Kind::kReal ? TransformRealColumns<T> : TransformColumns<T>;
     transform(pool, from, to, rows, last, inner, sign, scale);
-  } else if (kind == Kind::kReal) {
-    TransformReal<T>(pool, from, to, rows, last);
-  } else {
-    TransformRows<T>(pool, from, 2 * last, to, 2 * last, rows, last, sign, scale);
+    return columns(to, to, rank - 2);
   }
-  columns(to, to);
+  const auto transform_rows = [&](ffi::ThreadPool* threads, int64_t begin, int64_t count) {
+    T* target = to + 2 * begin * width;
+    if (kind == Kind::kReal) {
+      TransformReal<T>(threads, from + begin * last, target, count, last);
+    } else {
+      TransformRows<T>(threads, from + 2 * begin * last, 2 * last, target, 2 * last, count, last,
+                       sign, scale);
+    }
+  };
+  const int64_t height = rank > 1 ? lengths[rank - 2] : rows;
+  if (rank == 1 || rows == height || height * width > kMatrixInCache) {
+    transform_rows(pool, 0, rows);
+    return columns(to, to, rank - 2);
+  }
+  // Small matrices are done with while they are in a near cache.
+  const int64_t matrices = rows / height;
+  ForPieces(pool, matrices, height * width, [&](int64_t begin, int64_t end) {
+    const int64_t most = kMatrixInCache / (height * width);
+    for (int64_t i = begin; i < end; i += most) {
+      const int64_t count = std::min(most, end - i);
+      T* target = to + 2 * i * height * width;
+      transform_rows(nullptr, i * height, count * height);
+      TransformColumns<T>(nullptr, target, target, count, height, width, sign, T(1));
+    }
+  });
+  columns(to, to, rank - 3);
 }
 
 // Small arrays in the memory of the host. Numbers: the kind, signals, dimensions of each and their
