@@ -10,6 +10,10 @@
 
 #include "vector_width.h"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 namespace dovetail {
 
 template <typename T>
@@ -88,6 +92,17 @@ struct PairsOfParts {
   static constexpr int At(int i) {
     const int half = kPart / 2, group = i / half, groups = kCount / half;
     return group % (groups / 2) * kPart + group / (groups / 2) * half + i % half;
+  }
+};
+// The same from the last to the first of what is read, and to write.
+template <int kCount, int kFirst>
+struct EverySecondBackwards {
+  static constexpr int At(int i) { return 2 * (kCount - 1 - i) + kFirst; }
+};
+template <int kCount, int kHalf>
+struct InTurnBackwards {
+  static constexpr int At(int i) {
+    return kCount - 1 - (i + kHalf * kCount) / 2 + (i % 2) * kCount;
   }
 };
 template <int kCount>
@@ -188,6 +203,30 @@ inline Complexes<T> Reversed(Complexes<T> x) {
   return {Picked<T>(x.re, x.re, Map()), Picked<T>(x.im, x.im, Map())};
 }
 
+// From memory and to it, where the first lane has the last number.
+template <typename T>
+inline Complexes<T> LoadPairsBackwards(const T* from) {
+#if defined(__AVX512F__)
+  constexpr int kCount = Lanes<T>::kCount;
+  const auto a = Load(from), b = Load(from + kCount);
+  return {Picked<T>(a, b, LaneMap<EverySecondBackwards<kCount, 0>, kCount>()),
+          Picked<T>(a, b, LaneMap<EverySecondBackwards<kCount, 1>, kCount>())};
+#else
+  return Reversed<T>(LoadPairs<T>(from));
+#endif
+}
+
+template <typename T>
+inline void StorePairsBackwards(T* to, Complexes<T> x) {
+#if defined(__AVX512F__)
+  constexpr int kCount = Lanes<T>::kCount;
+  Store(to, Picked<T>(x.re, x.im, LaneMap<InTurnBackwards<kCount, 0>, kCount>()));
+  Store(to + kCount, Picked<T>(x.re, x.im, LaneMap<InTurnBackwards<kCount, 1>, kCount>()));
+#else
+  StorePairs<T>(to, Reversed<T>(x));
+#endif
+}
+
 template <typename T, int kGroup>
 inline void ExchangeGroups(typename Lanes<T>::Type* rows) {
   constexpr int kCount = Lanes<T>::kCount;
@@ -203,10 +242,64 @@ inline void ExchangeGroups(typename Lanes<T>::Type* rows) {
   }
 }
 
+#if defined(__AVX512F__)
+// The steps of a transposition by instructions that need no vector of places. Of two vectors: the
+// first or second numbers of each pair in turn, for numbers of the size of W; and the first or
+// second of each pair of 16 bytes, of one vector and then the other.
+template <typename W, int kHalf>
+inline __m512 UnpackedPairs(__m512 a, __m512 b) {
+  if constexpr (sizeof(W) == 4) {
+    return kHalf == 0 ? _mm512_unpacklo_ps(a, b) : _mm512_unpackhi_ps(a, b);
+  } else {
+    const __m512d c = _mm512_castps_pd(a), d = _mm512_castps_pd(b);
+    return _mm512_castpd_ps(kHalf == 0 ? _mm512_unpacklo_pd(c, d) : _mm512_unpackhi_pd(c, d));
+  }
+}
+template <int kHalf>
+inline __m512 EverySecondPart(__m512 a, __m512 b) {
+  return _mm512_shuffle_f32x4(a, b, kHalf == 0 ? 0x88 : 0xdd);
+}
+#endif
+
 // Transposes as many vectors as each has lanes.
 template <typename T>
-inline void Transpose(typename Lanes<T>::Type* rows) {
+[[gnu::always_inline]] inline void Transpose(typename Lanes<T>::Type* rows) {
+#if defined(__AVX512F__)
+  using V = typename Lanes<T>::Type;
+  constexpr int kCount = Lanes<T>::kCount, kPart = 16 / sizeof(T);
+  __m512 x[kCount];
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount; ++i) x[i] = (__m512)rows[i];
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; i += 2) {
+    const __m512 a = x[i], b = x[i + 1];
+    x[i] = UnpackedPairs<T, 0>(a, b);
+    x[i + 1] = UnpackedPairs<T, 1>(a, b);
+  }
+  if constexpr (kPart == 4) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kCount; i += 4) {
+      const __m512 a = x[i], b = x[i + 1], c = x[i + 2], d = x[i + 3];
+      x[i] = UnpackedPairs<double, 0>(a, c);
+      x[i + 1] = UnpackedPairs<double, 1>(a, c);
+      x[i + 2] = UnpackedPairs<double, 0>(b, d);
+      x[i + 3] = UnpackedPairs<double, 1>(b, d);
+    }
+  }
+  // Now 16 bytes have neighbours of one column: those at place i of each group of kPart vectors.
+#pragma GCC unroll 4
+  for (int i = 0; i < kPart; ++i) {
+    const __m512 a = x[i], b = x[i + kPart], c = x[i + 2 * kPart], d = x[i + 3 * kPart];
+    const __m512 even_ab = EverySecondPart<0>(a, b), odd_ab = EverySecondPart<1>(a, b);
+    const __m512 even_cd = EverySecondPart<0>(c, d), odd_cd = EverySecondPart<1>(c, d);
+    rows[i] = (V)EverySecondPart<0>(even_ab, even_cd);
+    rows[i + kPart] = (V)EverySecondPart<0>(odd_ab, odd_cd);
+    rows[i + 2 * kPart] = (V)EverySecondPart<1>(even_ab, even_cd);
+    rows[i + 3 * kPart] = (V)EverySecondPart<1>(odd_ab, odd_cd);
+  }
+#else
   ExchangeGroups<T, 1>(rows);
+#endif
 }
 
 // Transposes numbers of two lanes each, half as many as a vector has lanes, of as many rows.
@@ -293,6 +386,17 @@ template <typename T, typename Get>
   }
 }
 
+// Asks for memory that is read or written soon. What goes through memory in steps, or is done with
+// before the processor has seen where it is going, waits for it otherwise.
+template <typename T>
+inline void Prefetch(const T* from, int64_t size) {
+  for (int64_t i = 0; i < size; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(from + i, 0, 2);
+}
+template <typename T>
+inline void PrefetchToWrite(const T* to, int64_t size) {
+  for (int64_t i = 0; i < size; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(to + i, 1, 2);
+}
+
 constexpr long double kPi = 3.141592653589793238462643383279502884L;
 
 // Sine and cosine of a constant below pi.
@@ -357,32 +461,50 @@ template <>
 struct Butterfly<16> {
   template <typename C>
   [[gnu::always_inline]] static void Apply(C* x) {
-    using T = std::remove_cv_t<std::remove_reference_t<decltype(x->re[0])>>;
-    constexpr T kHalf = T(0.707106781186547524400844362104849039);
-    constexpr T kC = T(0.923879532511286756128183189396788287);  // cos(pi / 8)
-    constexpr T kS = T(0.382683432365089771728459984030398866);
+    Open<0>(x);
+    Open<1>(x);
+    Open<2>(x);
+    Open<3>(x);
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) Butterfly<4>::Apply(x[i], x[i + 4], x[i + 8], x[i + 12]);
-    const C x6 = x[6], x9 = x[9], x14 = x[14], x11 = x[11], x10 = x[10];
-    x[5] = x[5].Times(kC, -kS);
-    x[6] = {(x6.re + x6.im) * kHalf, (x6.im - x6.re) * kHalf};
-    x[7] = x[7].Times(kS, -kC);
-    x[9] = {(x9.re + x9.im) * kHalf, (x9.im - x9.re) * kHalf};
-    x[10] = x10.Turned();
-    x[11] = {(x11.im - x11.re) * kHalf, (x11.re + x11.im) * -kHalf};
-    x[13] = x[13].Times(kS, -kC);
-    x[14] = {(x14.im - x14.re) * kHalf, (x14.re + x14.im) * -kHalf};
-    x[15] = x[15].Times(-kC, kS);
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      Butterfly<4>::Apply(x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]);
-    }
-    // x[4 i + j] is the result i + 4 j.
+    for (int i = 0; i < 4; ++i) Close(x, i);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
 #pragma GCC unroll 4
       for (int j = i + 1; j < 4; ++j) std::swap(x[4 * i + j], x[4 * j + i]);
     }
+  }
+
+  // Four steps, of x[I], x[I + 4] and so on.
+  template <int I, typename C>
+  [[gnu::always_inline]] static void Open(C* x) {
+    using T = std::remove_cv_t<std::remove_reference_t<decltype(x->re[0])>>;
+    constexpr T kHalf = T(0.707106781186547524400844362104849039);
+    constexpr T kC = T(0.923879532511286756128183189396788287);  // cos(pi / 8)
+    constexpr T kS = T(0.382683432365089771728459984030398866);
+    C &a = x[I + 4], &b = x[I + 8], &c = x[I + 12];
+    Butterfly<4>::Apply(x[I], a, b, c);
+    const auto eighth = [=](C y) { return C{(y.re + y.im) * kHalf, (y.im - y.re) * kHalf}; };
+    const auto three_eighths = [=](C y) {
+      return C{(y.im - y.re) * kHalf, (y.re + y.im) * -kHalf};
+    };
+    if constexpr (I == 1) {
+      a = a.Times(kC, -kS);
+      b = eighth(b);
+      c = c.Times(kS, -kC);
+    } else if constexpr (I == 2) {
+      a = eighth(a);
+      b = b.Turned();
+      c = three_eighths(c);
+    } else if constexpr (I == 3) {
+      a = a.Times(kS, -kC);
+      b = three_eighths(b);
+      c = c.Times(-kC, kS);
+    }
+  }
+  // Four more, after which x[4 i + j] is the result i + 4 j.
+  template <typename C>
+  [[gnu::always_inline]] static void Close(C* x, int i) {
+    Butterfly<4>::Apply(x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]);
   }
 };
 

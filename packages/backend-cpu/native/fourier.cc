@@ -12,8 +12,10 @@
 #include <memory>
 #include <vector>
 
+#include "fft_halves.h"
 #include "fft_lanes.h"
 #include "fft_plan.h"
+#include "fft_registers.h"
 #include "fft_vectors.h"
 #include "host_functions.h"
 #include "kernel.h"
@@ -31,6 +33,8 @@ constexpr int64_t kKeptBytes = int64_t{64} << 20;
 constexpr int64_t kLongestSideBySide = 4096;
 // The longest that few rows are made by so, with lanes to spare.
 constexpr int64_t kLongestWithSpareLanes = 128;
+// Complex numbers of a matrix whose rows and columns are transformed before the next one's.
+constexpr int64_t kMatrixInCache = 1 << 14;
 // The longest transforms of columns that are made where they are.
 constexpr int64_t kLongestColumn = 4096;
 
@@ -40,17 +44,6 @@ std::shared_ptr<const RowPlan<T>> PlanOf(int64_t n);
 template <typename T>
 void TransformRow(const RowPlan<T>& plan, ffi::ThreadPool* pool, const T* from, T* to, T sign,
                   T scale);
-
-// Asks for memory that is read or written soon. What goes through memory in steps, or is done with
-// before the processor has seen where it is going, waits for it otherwise.
-template <typename T>
-inline void Prefetch(const T* from, int64_t size) {
-  for (int64_t i = 0; i < size; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(from + i, 0, 2);
-}
-template <typename T>
-inline void PrefetchToWrite(const T* to, int64_t size) {
-  for (int64_t i = 0; i < size; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(to + i, 1, 2);
-}
 
 template <typename T>
 std::shared_ptr<const RowPlan<T>> NewPlan(int64_t n) {
@@ -92,27 +85,6 @@ template <typename T>
 std::shared_ptr<const HalvesPlan<T>> HalvesPlanOf(int64_t n) {
   static auto& kept = *new Kept<int64_t, HalvesPlan<T>>(kKeptBytes / 8);
   return kept.Get(n, [n] { return std::make_shared<HalvesPlan<T>>(n); });
-}
-
-// Calls body(begin, end) for parts of `count` pieces of so many elements.
-template <typename Body>
-void ForPieces(ffi::ThreadPool* pool, int64_t count, int64_t elements, const Body& body) {
-  const int64_t threads = pool == nullptr ? 1 : PartsOf(*pool, count * elements);
-  // Between parts an interrupt is noticed.
-  constexpr int64_t kMost = 1 << 21;
-  const int64_t parts =
-      std::min(count, std::max(threads == 1 ? 1 : 4 * threads, count * elements / kMost));
-  const auto run = [&](int64_t part) {
-    body(count * part / parts, count * (part + 1) / parts);
-  };
-  if (threads == 1 || count == 1) {
-    for (int64_t part = 0; part < parts; ++part) {
-      EndIfInterrupted();
-      run(part);
-    }
-    return;
-  }
-  ParallelFor(*pool, parts, run);
 }
 
 template <typename T>
@@ -313,10 +285,21 @@ void TransformSideBySide(const LanePlan<T>& plan, const T* from, int64_t from_st
 // Whether several rows are transformed at once, one in each lane.
 template <typename T>
 bool GoSideBySide(int64_t rows, int64_t n) {
+#if defined(DOVETAIL_FFT_REGISTERS)
+  if (FitsRegisters<T>(n)) return false;
+#endif
   const bool few = rows < Lanes<T>::kCount;
   return rows > 1 && n <= (few ? kLongestWithSpareLanes : kLongestSideBySide) &&
          !RadicesOf(n).empty();
 }
+
+#if defined(DOVETAIL_FFT_REGISTERS)
+template <typename T>
+std::shared_ptr<const RegistersPlan<T>> RegistersPlanOf(int64_t n) {
+  static auto& kept = *new Kept<int64_t, RegistersPlan<T>>(kKeptBytes / 8);
+  return kept.Get(n, [n] { return std::make_shared<RegistersPlan<T>>(n); });
+}
+#endif
 
 // Rows of complex numbers, `from_step` and `to_step` apart in numbers of T.
 template <typename T>
@@ -330,6 +313,18 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
     }
     return;
   }
+#if defined(DOVETAIL_FFT_REGISTERS)
+  if (FitsRegisters<T>(n)) {
+    const auto plan = RegistersPlanOf<T>(n);
+    const auto transform =
+        sign < 0 ? TransformInRegisters<T, true> : TransformInRegisters<T, false>;
+    ForPieces(pool, rows, n, [&](int64_t begin, int64_t end) {
+      transform(*plan, from + begin * from_step, from_step, to + begin * to_step, to_step,
+                end - begin, scale);
+    });
+    return;
+  }
+#endif
   if (GoSideBySide<T>(rows, n)) {
     const auto plan = LanePlanOf<T>(n);
     ForPieces(pool, (rows + kCount - 1) / kCount, n * kCount, [&](int64_t begin, int64_t end) {
@@ -441,73 +436,6 @@ void TransformColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer
   });
 }
 
-// A real signal of even length n from and to the transform of its even points as real and its odd
-// ones as imaginary parts: from that transform, of n / 2 numbers, to the n / 2 + 1 coefficients, or
-// with a sign of -1 back. Numbers at both ends are a pair. `to` may be `from`.
-template <typename T>
-void CombineHalves(ffi::ThreadPool* pool, const HalvesPlan<T>& plan, const T* from, T* to,
-                   int64_t n, T sign) {
-  using C = Complexes<T>;
-  constexpr int64_t kCount = Lanes<T>::kCount;
-  const int64_t half = n / 2;
-  const T first = from[0], other = sign > 0 ? from[1] : from[2 * half];
-  const int64_t last = (half - 1) / 2;  // Pairs of 1 to here are of two different numbers.
-  const int64_t blocks = last / kCount + 1;
-  if (half % 2 == 0) {
-    // -i exp(-i pi / 2) is -1, so that the middle number is conjugated.
-    to[half] = from[half];
-    to[half + 1] = -from[half + 1];
-  }
-  ForPieces(pool, blocks, 2 * kCount, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t k = block * kCount;
-      C factor = plan.lanes.Times(plan.blocks[block].real(), plan.blocks[block].imag());
-      factor.re *= T(0.5);
-      factor.im *= T(0.5) * sign;
-      const int64_t count = std::min(kCount, last + 1 - k);
-      const auto combine = [&](C& a, C& b) {
-        b.im = -b.im;
-        const C sum = (a + b) * T(0.5), difference = (a - b) * factor;
-        a = sum + difference;
-        b = sum - difference;
-        b.im = -b.im;
-      };
-      if (block > 0 && count == kCount) {
-        C a = LoadPairs<T>(from + 2 * k);
-        C b = Reversed<T>(LoadPairs<T>(from + 2 * (half - k - kCount + 1)));
-        combine(a, b);
-        StorePairs<T>(to + 2 * k, a);
-        StorePairs<T>(to + 2 * (half - k - kCount + 1), Reversed<T>(b));
-        continue;
-      }
-      // Without the first, which has no partner.
-      C a = LoadPairs<T>(from + 2 * k, count), b{};
-      for (int64_t lane = 0; lane < count; ++lane) {
-        if (k + lane == 0) continue;
-        b.re[lane] = from[2 * (half - k - lane)];
-        b.im[lane] = from[2 * (half - k - lane) + 1];
-      }
-      combine(a, b);
-      for (int64_t lane = 0; lane < count; ++lane) {
-        if (k + lane == 0) continue;
-        to[2 * (k + lane)] = a.re[lane];
-        to[2 * (k + lane) + 1] = a.im[lane];
-        to[2 * (half - k - lane)] = b.re[lane];
-        to[2 * (half - k - lane) + 1] = b.im[lane];
-      }
-    }
-  });
-  if (sign > 0) {
-    to[0] = first + other;
-    to[1] = 0;
-    to[2 * half] = first - other;
-    to[2 * half + 1] = 0;
-  } else {
-    to[0] = (first + other) * T(0.5);
-    to[1] = (first - other) * T(0.5);
-  }
-}
-
 // Rows of real numbers of even length, each in one lane, to their coefficients or with a sign of -1
 // back.
 template <typename T>
@@ -555,6 +483,20 @@ void TransformRealSideBySide(ffi::ThreadPool* pool, const T* from, T* to, int64_
   });
 }
 
+// Room for complex transforms of half the length `n` of a few rows, which the nearest cache keeps.
+template <typename T>
+struct HalvesBuffer {
+  const int64_t step, rows;
+  const Memory<T> memory;
+  void (*const combine)(const HalvesPlan<T>&, const T*, T*, int64_t, T);
+
+  explicit HalvesBuffer(int64_t n)
+      : step(2 * RoundedUp<T>(n / 2 + 1)),
+        rows(std::max<int64_t>(2, 4096 / n)),
+        memory(rows * step),
+        combine(IsWholeRow<T>(n) ? CombineRow<T> : CombineHalvesOfRow<T>) {}
+};
+
 // Rows of real numbers, of which the first half of the coefficients is wanted.
 template <typename T>
 void TransformReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, int64_t n) {
@@ -563,11 +505,20 @@ void TransformReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, in
     return TransformRealSideBySide<T>(pool, from, to, rows, n, 1, 1);
   }
   if (n % 2 == 0) {
-    TransformRows<T>(pool, from, n, to, step, rows, half, 1, 1);
     const auto plan = HalvesPlanOf<T>(n);
-    ForPieces(rows == 1 ? nullptr : pool, rows, n, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        CombineHalves<T>(rows == 1 ? pool : nullptr, *plan, to + row * step, to + row * step, n, 1);
+    if (rows == 1) {
+      TransformRows<T>(pool, from, n, to, step, rows, half, 1, 1);
+      return CombineHalves<T>(pool, *plan, to, to, n, 1);
+    }
+    ForPieces(pool, rows, n, [&](int64_t begin, int64_t end) {
+      const HalvesBuffer<T> buffer(n);
+      for (int64_t row = begin; row < end; row += buffer.rows) {
+        const int64_t count = std::min(buffer.rows, end - row);
+        T* values = buffer.memory.get();
+        TransformRows<T>(nullptr, from + row * n, n, values, buffer.step, count, half, 1, 1);
+        for (int64_t i = 0; i < count; ++i) {
+          buffer.combine(*plan, values + i * buffer.step, to + (row + i) * step, n, 1);
+        }
       }
     });
     return;
@@ -598,12 +549,21 @@ void TransformToReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, 
   }
   if (n % 2 == 0) {
     const auto plan = HalvesPlanOf<T>(n);
-    ForPieces(rows == 1 ? nullptr : pool, rows, n, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        CombineHalves<T>(inner, *plan, from + row * step, to + row * n, n, -1);
+    if (rows == 1) {
+      CombineHalves<T>(pool, *plan, from, to, n, -1);
+      return TransformRows<T>(pool, to, n, to, n, rows, half, -1, 2 * scale);
+    }
+    ForPieces(pool, rows, n, [&](int64_t begin, int64_t end) {
+      const HalvesBuffer<T> buffer(n);
+      for (int64_t row = begin; row < end; row += buffer.rows) {
+        const int64_t count = std::min(buffer.rows, end - row);
+        T* values = buffer.memory.get();
+        for (int64_t i = 0; i < count; ++i) {
+          buffer.combine(*plan, from + (row + i) * step, values + i * buffer.step, n, -1);
+        }
+        TransformRows<T>(nullptr, values, buffer.step, to + row * n, n, count, half, -1, 2 * scale);
       }
     });
-    TransformRows<T>(pool, to, n, to, n, rows, half, -1, 2 * scale);
     return;
   }
   ForPieces(rows == 1 ? nullptr : pool, rows, n, [&](int64_t begin, int64_t end) {
@@ -696,13 +656,15 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
   for (int64_t i = 0; i < rank - 1; ++i) others *= lengths[i];
   const int64_t rows = batch * others;
   const T sign = inverse ? -1 : 1, scale = inverse ? T(1) / (T(others) * T(last)) : T(1);
-  // The dimensions before the last, in place or from one array to another.
-  const auto columns = [&](const T* source, T* target) {
+  // Dimension `first` and those before it, in place or from one array to another.
+  const auto columns = [&](const T* source, T* target, int64_t first) {
     int64_t behind = width * inner, before = rows;
     for (int64_t i = rank - 2; i >= 0; --i) {
       before /= lengths[i];
-      TransformColumns<T>(pool, source, target, before, lengths[i], behind, sign, T(1));
-      source = target;
+      if (i <= first) {
+        TransformColumns<T>(pool, source, target, before, lengths[i], behind, sign, T(1));
+        source = target;
+      }
       behind *= lengths[i];
     }
   };
@@ -710,7 +672,7 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
     std::unique_ptr<Memory<T>> middle;
     if (rank > 1) {
       middle = std::make_unique<Memory<T>>(2 * rows * width * inner);
-      columns(from, middle->get());
+      columns(from, middle->get(), rank - 2);
       from = middle->get();
     }
     if (inner > 1) return TransformRealColumns<T>(pool, from, to, rows, last, inner, sign, scale);
@@ -719,12 +681,34 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
   if (inner > 1) {
     const auto transform = kind == Kind::kReal ? TransformRealColumns<T> : TransformColumns<T>;
     transform(pool, from, to, rows, last, inner, sign, scale);
-  } else if (kind == Kind::kReal) {
-    TransformReal<T>(pool, from, to, rows, last);
-  } else {
-    TransformRows<T>(pool, from, 2 * last, to, 2 * last, rows, last, sign, scale);
+    return columns(to, to, rank - 2);
   }
-  columns(to, to);
+  const auto transform_rows = [&](ffi::ThreadPool* threads, int64_t begin, int64_t count) {
+    T* target = to + 2 * begin * width;
+    if (kind == Kind::kReal) {
+      TransformReal<T>(threads, from + begin * last, target, count, last);
+    } else {
+      TransformRows<T>(threads, from + 2 * begin * last, 2 * last, target, 2 * last, count, last,
+                       sign, scale);
+    }
+  };
+  const int64_t height = rank > 1 ? lengths[rank - 2] : rows;
+  if (rank == 1 || rows == height || height * width > kMatrixInCache) {
+    transform_rows(pool, 0, rows);
+    return columns(to, to, rank - 2);
+  }
+  // Small matrices are done with while they are in a near cache.
+  const int64_t matrices = rows / height;
+  ForPieces(pool, matrices, height * width, [&](int64_t begin, int64_t end) {
+    const int64_t most = kMatrixInCache / (height * width);
+    for (int64_t i = begin; i < end; i += most) {
+      const int64_t count = std::min(most, end - i);
+      T* target = to + 2 * i * height * width;
+      transform_rows(nullptr, i * height, count * height);
+      TransformColumns<T>(nullptr, target, target, count, height, width, sign, T(1));
+    }
+  });
+  columns(to, to, rank - 3);
 }
 
 // Small arrays in the memory of the host. Numbers: the kind, signals, dimensions of each and their

@@ -22,8 +22,10 @@ pytestmark = [
 
 RANDOM = np.random.default_rng(0)
 KINDS = ("fft", "ifft", "rfft", "irfft")
-LENGTHS = (1, 2, 3, 7, 15, 22, 26, 32, 49, 64, 65, 100, 131, 256, 338, 1000, 1009, 1024, 2310)
+LENGTHS = (1, 2, 3, 7, 15, 22, 26, 32, 49, 65, 100, 131, 338, 1000, 1009, 2310, 24576)
 """Each size that is transformed in registers, short and long, even and odd, and primes."""
+POWERS = tuple(2**i for i in range(4, 15))
+"""Lengths whose rows have steps of their own where vectors are long."""
 
 
 def signal(kind: str, shape: tuple[int, ...], axis: int, dtype: str) -> Any:
@@ -53,7 +55,7 @@ def agree(got: Any, want: Any, dtype: str, case: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_lengths(kind: str, dtype: str) -> None:
     """One row, fewer rows than a vector has lanes, and more rows and columns."""
-    signals = {n: signal(kind, (37, n), 1, dtype) for n in LENGTHS}
+    signals = {n: signal(kind, (37, n), 1, dtype) for n in LENGTHS + POWERS}
     along_first = getattr(jnp.fft, kind)
 
     @dt.jit  # One program for all: what takes the time is to compile them.
@@ -164,6 +166,27 @@ def test_a_row_does_not_touch_others() -> None:
     for found in (rows, columns):
         assert not np.isfinite(found[touched]).any()
         np.testing.assert_allclose(found[~touched], clean[~touched], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["fftn", "ifftn", "rfftn"])
+def test_small_matrices(kind: str) -> None:
+    """More than are transformed before the next ones, and the dimension before them."""
+    x = signal(kind[:-1], (20, 33, 64), 2, "float32")
+    for axes in ((1, 2), (0, 1, 2)):
+        got = getattr(jnp.fft, kind)(x, axes=axes)
+        agree(got, getattr(np.fft, kind)(wide(x), axes=axes), "float32", axes)
+
+
+def test_real_rows_do_not_touch_others() -> None:
+    """NaN stays in its row also where rows become complex ones of half the length."""
+    for n in (64, 128, 1024):
+        x = signal("rfft", (20, n), 1, "float32")
+        clean = np.asarray(jnp.fft.rfft(x))
+        x[3, 4] = np.nan
+        found = np.asarray(jnp.fft.rfft(x))
+        assert np.isnan(found[3]).all()
+        others = np.arange(20) != 3
+        np.testing.assert_allclose(found[others], clean[others], rtol=1e-4, atol=1e-4)
 
 
 def test_impulses_are_exact() -> None:

@@ -1,0 +1,158 @@
+// A real signal of even length from and to a complex one of half the length.
+
+#ifndef DOVETAIL_CPU_FFT_HALVES_H_
+#define DOVETAIL_CPU_FFT_HALVES_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "fft_plan.h"
+#include "fft_vectors.h"
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+
+// Calls body(begin, end) for parts of `count` pieces of so many elements.
+template <typename Body>
+void ForPieces(xla::ffi::ThreadPool* pool, int64_t count, int64_t elements, const Body& body) {
+  const int64_t threads = pool == nullptr ? 1 : PartsOf(*pool, count * elements);
+  // Between parts an interrupt is noticed.
+  constexpr int64_t kMost = 1 << 21;
+  const int64_t parts =
+      std::min(count, std::max(threads == 1 ? 1 : 4 * threads, count * elements / kMost));
+  const auto run = [&](int64_t part) {
+    body(count * part / parts, count * (part + 1) / parts);
+  };
+  if (threads == 1 || count == 1) {
+    for (int64_t part = 0; part < parts; ++part) {
+      EndIfInterrupted();
+      run(part);
+    }
+    return;
+  }
+  ParallelFor(*pool, parts, run);
+}
+
+// Numbers k and half - k of the transform of both halves, from and to those of the coefficients.
+template <typename T>
+[[gnu::always_inline]] inline void CombinePair(Complexes<T>& a, Complexes<T>& b,
+                                               const Complexes<T>& factor) {
+  b.im = -b.im;
+  const Complexes<T> sum = (a + b) * T(0.5), difference = (a - b) * factor;
+  a = sum + difference;
+  b = sum - difference;
+  b.im = -b.im;
+}
+
+// The factors of a vector of such pairs.
+template <typename T>
+[[gnu::always_inline]] inline Complexes<T> FactorOf(const HalvesPlan<T>& plan, int64_t block,
+                                                    T sign) {
+  auto factor = plan.lanes.Times(plan.blocks[block].real(), plan.blocks[block].imag());
+  factor.re *= T(0.5);
+  factor.im *= T(0.5) * sign;
+  return factor;
+}
+
+// Numbers at both ends: two of them, real, are one number of the transform of both halves.
+template <typename T>
+void CombineEnds(T first, T other, T* to, int64_t half, T sign) {
+  if (sign > 0) {
+    to[0] = first + other;
+    to[1] = 0;
+    to[2 * half] = first - other;
+    to[2 * half + 1] = 0;
+  } else {
+    to[0] = (first + other) * T(0.5);
+    to[1] = (first - other) * T(0.5);
+  }
+}
+
+// Whether CombineRow does what CombineHalves does.
+template <typename T>
+bool IsWholeRow(int64_t n) {
+  return n % (4 * Lanes<T>::kCount) == 0;
+}
+
+// CombineHalves for such a length and one thread; both have n / 2 + 1 numbers, of which the last is
+// read or written in vain.
+template <typename T>
+void CombineRow(const HalvesPlan<T>& plan, const T* from, T* to, int64_t n, T sign) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t half = n / 2;
+  const T first = from[0], other = sign > 0 ? from[1] : from[2 * half];
+  const T re = from[half], im = -from[half + 1];
+  for (int64_t k = 0; 2 * k < half; k += kCount) {
+    const int64_t mirrored = 2 * (half - k - kCount + 1);
+    // What the next row needs, if rows follow each other.
+    PrefetchToWrite(to + n + 2 * k, 2 * kCount);
+    PrefetchToWrite(to + n + mirrored, 2 * kCount);
+    auto a = LoadPairs<T>(from + 2 * k), b = LoadPairsBackwards<T>(from + mirrored);
+    CombinePair(a, b, FactorOf(plan, k / kCount, sign));
+    StorePairs<T>(to + 2 * k, a);
+    StorePairsBackwards<T>(to + mirrored, b);
+  }
+  to[half] = re;
+  to[half + 1] = im;
+  CombineEnds(first, other, to, half, sign);
+}
+
+// A real signal of even length n from and to the transform of its even points as real and its odd
+// ones as imaginary parts: from that transform, of n / 2 numbers, to the n / 2 + 1 coefficients, or
+// with a sign of -1 back. Numbers at both ends are a pair. `to` may be `from`.
+template <typename T>
+void CombineHalves(xla::ffi::ThreadPool* pool, const HalvesPlan<T>& plan, const T* from, T* to,
+                   int64_t n, T sign) {
+  using C = Complexes<T>;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t half = n / 2;
+  const T first = from[0], other = sign > 0 ? from[1] : from[2 * half];
+  const int64_t last = (half - 1) / 2;  // Pairs of 1 to here are of two different numbers.
+  const int64_t blocks = last / kCount + 1;
+  if (half % 2 == 0) {
+    // -i exp(-i pi / 2) is -1, so that the middle number is conjugated.
+    to[half] = from[half];
+    to[half + 1] = -from[half + 1];
+  }
+  ForPieces(pool, blocks, 2 * kCount, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t k = block * kCount;
+      const C factor = FactorOf(plan, block, sign);
+      const int64_t count = std::min(kCount, last + 1 - k);
+      if (block > 0 && count == kCount) {
+        C a = LoadPairs<T>(from + 2 * k);
+        C b = LoadPairsBackwards<T>(from + 2 * (half - k - kCount + 1));
+        CombinePair(a, b, factor);
+        StorePairs<T>(to + 2 * k, a);
+        StorePairsBackwards<T>(to + 2 * (half - k - kCount + 1), b);
+        continue;
+      }
+      // Without the first, which has no partner.
+      C a = LoadPairs<T>(from + 2 * k, count), b{};
+      for (int64_t lane = 0; lane < count; ++lane) {
+        if (k + lane == 0) continue;
+        b.re[lane] = from[2 * (half - k - lane)];
+        b.im[lane] = from[2 * (half - k - lane) + 1];
+      }
+      CombinePair(a, b, factor);
+      for (int64_t lane = 0; lane < count; ++lane) {
+        if (k + lane == 0) continue;
+        to[2 * (k + lane)] = a.re[lane];
+        to[2 * (k + lane) + 1] = a.im[lane];
+        to[2 * (half - k - lane)] = b.re[lane];
+        to[2 * (half - k - lane) + 1] = b.im[lane];
+      }
+    }
+  });
+  CombineEnds(first, other, to, half, sign);
+}
+
+template <typename T>
+void CombineHalvesOfRow(const HalvesPlan<T>& plan, const T* from, T* to, int64_t n, T sign) {
+  CombineHalves<T>(nullptr, plan, from, to, n, sign);
+}
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_CPU_FFT_HALVES_H_
