@@ -287,7 +287,7 @@ Partitioned<T> Partition(T* elements, T*, int64_t size, T pivot) {
   while (end - next >= kLanes) step(V::Load(take(kLanes)));
   const auto few = static_cast<int>(end - next);
   const auto v = V::LoadFirst(next, few, limit);
-  const auto mask = V::Less(v, bound), others = V::First(few) & ~mask;
+  const typename V::Mask mask = V::Less(v, bound), others = V::First(few) & ~mask;
   const int count = V::Count(mask), rest = few - count;
   V::StoreParts(mask, others, v, left, left + between + kLanes - rest, rest);
   left += count;

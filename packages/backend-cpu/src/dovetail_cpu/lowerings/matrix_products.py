@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,26 @@ _USED: Final = 0.6
 _Dimension = tuple[int, ...]
 
 
+class Product(NamedTuple):
+    """A product of matrices, or several.
+
+    Attributes:
+        operands: what is read.
+        rows: those of each left matrix.
+        columns: those of each right matrix.
+        summed: how many products are added up.
+        several: whether there are several.
+        numbers: what the kernels are told: the sizes, and distances in the operands.
+    """
+
+    operands: list[Any]
+    rows: int
+    columns: int
+    summed: int
+    several: bool
+    numbers: list[int]
+
+
 def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any) -> Any:
     """The product of arrays of one dtype; NotImplemented where XLA's own is as fast."""
     avals, (out,) = context.avals_in, context.avals_out
@@ -48,6 +68,16 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
         or not kernels.usable(context)
     ):
         return NotImplemented
+    found = placed(context, operands, dimension_numbers)
+    if found is None or not _gains(found, _ITEMSIZES.get(dtype.name, 4)):
+        return NotImplemented
+    target = kernels.PRODUCTS[dtype.name]
+    return kernels.call(context, target, found.operands, [out], 0, sizes=found.numbers)[0]
+
+
+def placed(context: Any, operands: Any, dimension_numbers: Any) -> Product | None:
+    """A product as the kernels take it; None if its dimensions do not lie as they need it."""
+    avals = context.avals_in
     (x, along_x), (y, along_y) = map(as_it_lies, operands)
     (over, over_y), (batch, batch_y) = dimension_numbers
     sizes = avals[0].shape
@@ -61,16 +91,13 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     rows = merged(_others(sizes, along_x, (*over, *batch)))
     columns = merged(_others(avals[1].shape, along_y, (*over_y, *batch_y)))
     if len(summed) != 1 or len(columns) != 1 or not rows:
-        return NotImplemented
+        return None
     each = merged([*each, *[(size, step, 0) for size, step in rows[:-1]]])
     (m, x_row), (n, y_column), (k, x_step, y_step) = rows[-1], columns[0], summed[0]
     if 1 not in (x_row, x_step) or 1 not in (y_column, y_step):
-        return NotImplemented
-    if not _gains(m, n, k, _ITEMSIZES.get(dtype.name, 4), bool(each)):
-        return NotImplemented
+        return None
     numbers = [m, n, k, x_row, x_step, y_step, y_column, *[i for one in each for i in one]]
-    target = kernels.PRODUCTS[dtype.name]
-    return kernels.call(context, target, [x, y], [out], 0, sizes=numbers)[0]
+    return Product([x, y], m, n, k, bool(each), numbers)
 
 
 def _suits(dtype: str, out: str) -> bool:
@@ -97,9 +124,10 @@ def is_plain(precision: Any) -> bool:
     return precision is None or type(precision).__name__ == "Precision"
 
 
-def _gains(m: int, n: int, k: int, itemsize: int, several: bool) -> bool:
+def _gains(found: Product, itemsize: int) -> bool:
     """Whether the kernel is faster than XLA's product, on one thread and on several."""
     lanes = _VECTOR // itemsize
+    _, m, n, k, several, _ = found
     return (
         m * n * k >= (MANY_IN_EACH if several else MANY)
         and m >= LEAST_ROWS

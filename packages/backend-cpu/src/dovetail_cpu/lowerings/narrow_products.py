@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dovetail_cpu import kernels
-from dovetail_cpu.lowerings.matrix_products import as_it_lies, is_plain, merged
+from dovetail_cpu.lowerings.matrix_products import is_plain, placed
 
 #: The least products of numbers in a product of matrices.
 MANY: Final = 1 << 14
@@ -30,29 +30,14 @@ def narrow_product(context: Any, operands: Any, dimension_numbers: Any, precisio
         or not kernels.have_tiles()
     ):
         return NotImplemented
-    (x, along_x), (y, along_y) = map(as_it_lies, operands)
-    (over, over_y), (batch, batch_y) = dimension_numbers
-    sizes, sizes_y = avals[0].shape, avals[1].shape
-    each: list[tuple[int, ...]] = [
-        (sizes[d], along_x[d], along_y[e]) for d, e in zip(batch, batch_y, strict=True)
-    ]
-    together = [(sizes[d], along_x[d], along_y[e]) for d, e in zip(over, over_y, strict=True)]
-    summed = merged(sorted(together, key=lambda one: -one[1]))
-    rows = merged((sizes[d], along_x[d]) for d in range(len(sizes)) if d not in (*over, *batch))
-    columns = merged(
-        (sizes_y[d], along_y[d]) for d in range(len(sizes_y)) if d not in (*over_y, *batch_y)
-    )
-    if len(summed) != 1 or len(columns) != 1 or not rows:
+    found = placed(context, operands, dimension_numbers)
+    if found is None:
         return NotImplemented
-    each = merged([*each, *[(size, step, 0) for size, step in rows[:-1]]])
-    (m, x_row), (n, y_column), (k, x_step, y_step) = rows[-1], columns[0], summed[0]
-    if 1 not in (x_row, x_step) or 1 not in (y_column, y_step):
+    m, n = found.rows, found.columns
+    if m * n * found.summed < MANY or m * n < MANY_FOR_EACH * (m + n):
         return NotImplemented
-    if m * n * k < MANY or m * n < MANY_FOR_EACH * (m + n):
-        return NotImplemented
-    numbers = [m, n, k, x_row, x_step, y_step, y_column, *[i for one in each for i in one]]
     target = kernels.MULTIPLY_NARROW
-    return kernels.call(context, target, [x, y], [out], 0, sizes=numbers)[0]
+    return kernels.call(context, target, found.operands, [out], 0, sizes=found.numbers)[0]
 
 
 def _suits(operands: list[str], out: str) -> bool:
