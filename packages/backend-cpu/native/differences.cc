@@ -261,7 +261,7 @@ void PowersOfRows(ffi::ThreadPool& pool, const Arrays& a, int64_t rows, int64_t 
     std::vector<double> found(parts);
     for (int64_t row = 0; row < rows; ++row) {
       PowersOfRow(a, row, size, parts, found.data(), [&](const auto& body) {
-        ForNeighbours(pool, parts, ThreadsOf(pool), body);
+        ForNeighbours(pool, parts, PartsOf(pool, size), body);
       });
     }
     return;

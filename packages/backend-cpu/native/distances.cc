@@ -163,7 +163,7 @@ void DistancesOf(ffi::ThreadPool& pool, const T* x, const T* y, T* to, int64_t b
          to + (matrix * rows + row) * columns + column, count, columns, function, T(factor));
   };
   const int64_t tasks = batch * across * down;
-  if (batch * rows * columns * size < 2 * kPerThread) {
+  if (PartsOf(pool, batch * rows * columns * size / 4) == 1) {
     for (int64_t index = 0; index < tasks; ++index) task(index);
   } else {
     ParallelFor(pool, tasks, task);

@@ -30,7 +30,7 @@ constexpr int64_t kPanel = 16, kBlock = 48, kOnlyBlock = 64;
 // Rows whose products are added up one by one, before they are added to those of others.
 constexpr int64_t kRowsOfSum = 128;
 // Multiplications for which another thread is worth its while.
-constexpr int64_t kWorkPerThread = 1 << 18;
+constexpr int64_t kWorkPerThread = 1 << 22;
 
 // Calls body(begin, size) for parts of columns, on several threads where the work is worth it.
 template <typename Body>

@@ -92,12 +92,20 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
   if (state->failure) std::rethrow_exception(state->failure);
 }
 
-// Elements for which another thread is worth its while.
+// Elements for which one more thread is worth its while, where there are many.
 constexpr int64_t kPerThread = 1 << 15;
+
+// The fewest elements that are divided. Two threads gain half of the time at most, and to wake one,
+// and to fetch what the other core has in its cache, takes as long as some 2**18 elements do.
+inline int64_t LeastDivided(int64_t threads) {
+  return threads <= 2 ? 1 << 19 : threads <= 4 ? 1 << 18 : 2 * kPerThread;
+}
 
 // The number of equal parts into which `size` elements are divided among threads.
 inline int64_t PartsOf(const xla::ffi::ThreadPool& pool, int64_t size) {
-  return std::max<int64_t>(1, std::min(ThreadsOf(pool), size / kPerThread));
+  const int64_t threads = ThreadsOf(pool);
+  if (size < LeastDivided(threads)) return 1;
+  return std::max<int64_t>(1, std::min(threads, size / kPerThread));
 }
 
 // Calls body(begin, end) on this thread for elements from `begin` to `end`, a million at once, so

@@ -341,7 +341,9 @@ template void MultiplyMatrices(const MatrixProduct<double>&, double*, int64_t);
 namespace {
 
 // Products of numbers for which another thread is worth its while.
-constexpr int64_t kProductsPerThread = 1 << 18;
+constexpr int64_t kProductsPerThread = 1 << 21;
+// The same before it is looked whether they are to end.
+constexpr int64_t kProductsPerLook = 1 << 18;
 
 // The memory that makes a product fastest.
 template <typename T>
@@ -392,7 +394,7 @@ void ForProducts(ffi::ThreadPool& pool, const T* a, const T* b, T* y,
   const int64_t tasks = threads == 1 ? 1 : std::min(wanted, count * parts);
   ParallelFor(pool, tasks, [&](int64_t task) {
     for (int64_t at = count * parts * task / tasks; at < count * parts * (task + 1) / tasks; ++at) {
-      if (each > kProductsPerThread) EndIfInterrupted();
+      if (each > kProductsPerLook) EndIfInterrupted();
       const int64_t number = at / parts, part = at % parts;
       MatrixProduct<T> product{a,        b,        y + number * rows * columns,
                                rows,     columns,  summed,

@@ -433,7 +433,7 @@ void SortIntegers(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t siz
   std::vector<Segment<T>> segments{WholeSegment(elements, spare, size)};
   if (pool != nullptr) {
     // Each round of partitions is made by all threads, and leaves about twice as many segments.
-    const int64_t wanted = 4 * PartsOf(*pool, size);
+    const int64_t wanted = 4 * PartsOf(*pool, kStepsOfSort * size);
     while (static_cast<int64_t>(segments.size()) < wanted && wanted > 4) {
       std::vector<Segment<T>> next;
       next.reserve(2 * segments.size());

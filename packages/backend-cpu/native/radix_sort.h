@@ -26,6 +26,9 @@ void ToFloatBits(T* keys, int64_t size) {
   for (int64_t i = 0; i < size; ++i) keys[i] = FloatBits(keys[i]);
 }
 
+// To sort takes as long as so many simple operations for each element, where threads are concerned.
+constexpr int64_t kStepsOfSort = 4;
+
 // Sorts integers in place. `spare` has as many elements; `pool` may be null.
 template <typename T>
 void SortByDigits(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t size) {
@@ -41,7 +44,7 @@ void SortByDigits(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t siz
             (pass * kDigitBits)) &
            (kDigits - 1);
   };
-  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
+  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, kStepsOfSort * size);
   const auto begin = [&](int64_t part) { return size * part / parts; };
   const auto for_parts = [&](const auto& body) {
     if (parts == 1) return body(0);

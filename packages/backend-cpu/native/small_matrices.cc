@@ -27,9 +27,9 @@ namespace {
 namespace ffi = xla::ffi;
 
 // Multiplications for which another thread is worth its while.
-constexpr int64_t kWorkPerThread = 1 << 16;
+constexpr int64_t kWorkPerThread = 1 << 20;
 // The same inside one matrix.
-constexpr int64_t kProductsOfThread = 1 << 19;
+constexpr int64_t kProductsOfThread = 1 << 23;
 
 // Calls body(first, last) for parts of a batch.
 template <typename Body>

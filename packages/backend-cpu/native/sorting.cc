@@ -133,7 +133,7 @@ bool SortByBuckets(ffi::ThreadPool* pool, int64_t* packed, int64_t* spare, int64
   InPieces(0, size, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) spare[ends[above(packed[i]) >> shift]++] = packed[i];
   });
-  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
+  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, kStepsOfSort * size);
   const auto sort_part = [&](int64_t part) {
     const auto keys = Uninitialized<int32_t>(longest), other = Uninitialized<int32_t>(longest);
     for (int64_t bucket = buckets * part / parts; bucket < buckets * (part + 1) / parts; ++bucket) {
@@ -200,7 +200,7 @@ bool SortPairs(ffi::ThreadPool* pool, const uint32_t* keys, const uint32_t* valu
       spare[counts[bucket_of(keys[i])]++] = uint64_t{keys[i]} << 32 | values[i];
     }
   });
-  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
+  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, kStepsOfSort * size);
   const auto sort_part = [&](int64_t part) {
     const auto ranks = Uninitialized<int32_t>(longest), other = Uninitialized<int32_t>(longest);
     for (int64_t i = buckets * part / parts; i < buckets * (part + 1) / parts; ++i) {
@@ -600,7 +600,7 @@ ffi::Error Sort(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRet
   const int64_t rows = total / size;
   const Rows sorted(std::move(operands), num_keys, size);
   const bool within_rows = rows == 1 || (rows < ThreadsOf(pool) && size >= 2 * kPerThread);
-  const int64_t parts = within_rows ? 1 : std::min(rows, PartsOf(pool, total));
+  const int64_t parts = within_rows ? 1 : std::min(rows, PartsOf(pool, kStepsOfSort * total));
   ParallelFor(pool, parts, [&](int64_t part) {
     sorted.Sort(within_rows ? &pool : nullptr, rows * part / parts, rows * (part + 1) / parts);
   });
