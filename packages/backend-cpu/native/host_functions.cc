@@ -182,7 +182,7 @@ struct DivideIntegers {
   // takes it. So compilers make vectors.
   int32_t operator()(int32_t x, int32_t y) const {
     const bool is_unit = y == -1;
-    const int32_t found = int32_t(double(x) / double((y == 0) | is_unit ? 1 : y));
+    const int32_t found = int32_t(double(x) / double(((y == 0) | is_unit) ? 1 : y));
     return y == 0 ? -1 : is_unit ? int32_t(-uint32_t(x)) : found;
   }
 };

@@ -98,7 +98,7 @@ template <bool kLargest>
 struct Better {
   template <typename T>
   static T Of(T a, T b) {
-    return (kLargest ? a > b : a < b) | (a != a) ? a : b;
+    return ((kLargest ? a > b : a < b) | (a != a)) ? a : b;
   }
 };
 
