@@ -14,6 +14,8 @@ from typing import Any
 HERE = Path(__file__).parent
 ROUNDS = 5
 FEWEST_ROUNDS = 3
+#: Seconds after which threads of OpenBLAS and PyTorch, which look for work without sleeping, sleep.
+SETTLING = 0.05
 #: By framework, the answers of its process.
 Answers = dict[str, list[dict[str, Any]]]
 
@@ -30,6 +32,7 @@ class Worker:
         environment: variables of its environment, besides those of this process.
 
     Attributes:
+        cores: the cores that it may run on.
         names: what it can measure.
     """
 
@@ -42,7 +45,7 @@ class Worker:
         environment: dict[str, str] | None = None,
     ) -> None:
         before = os.sched_getaffinity(0)
-        cores = cores or before
+        self.cores = cores = cores or before
         threads = dict.fromkeys(
             ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(len(cores))
         )
@@ -101,9 +104,9 @@ def interleave(
     for number in range(rounds):
         if spent > seconds and number >= FEWEST_ROUNDS:
             break
-        # To and fro: the threads of PyTorch wait for work without sleeping, which would always
-        # slow the next one.
-        for worker in list(reversed(having) if number % 2 else having):
+        for worker in list(having):
+            if len(worker.cores) > 1:
+                time.sleep(SETTLING)
             start = time.monotonic()
             answer = worker.ask(name=name, seconds=share, **request)
             if number:

@@ -2,7 +2,8 @@
 
 Kernels of elementary functions divide what XLA would fuse: each loop before, between and after them
 is a module to compile, and passes over memory. The kernel takes a block of elements through all
-steps in the nearest cache. Its steps are loops, so arithmetic alone is left to XLA.
+steps in the nearest cache. Its steps are loops, so arithmetic alone is left to XLA, but for one or
+two operations of many elements where several threads share them: kernels wake fewer.
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ from dovetail.extend import Literal, LoweringTable
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.elementary import FUSED, WORTH_A_CALL
 
-#: The dtypes of numbers, with that of their bits.
-_BITS: Final = {"float32": np.int32, "float64": np.int64}
+_INTEGERS: Final = ("int32", "int64", "uint32")
+#: The dtypes of values, with that of their bits.
+_BITS: Final = {
+    **dict.fromkeys(("float32", "int32", "uint32"), np.int32),
+    **dict.fromkeys(("float64", "int64"), np.int64),
+    "bool": np.int8,
+}
 #: How long a step takes, relative to loading and storing a block.
 _ARITHMETIC: Final = {
     **dict.fromkeys(("abs", "add", "ge", "gt", "le", "lt", "max", "min", "mul", "neg", "sub"), 1),
@@ -27,7 +33,12 @@ _ARITHMETIC: Final = {
     **dict.fromkeys(("ceil", "floor", "reduce_precision"), 1),
     **dict.fromkeys(("div", "sqrt"), 2),
 }
-_LOGIC: Final = frozenset({"and", "eq", "ne", "not", "or", "select_n", "xor"})
+_FLOATS: Final = ("float32", "float64")
+_OF_INTEGERS: Final = frozenset(
+    {"add", "and", "eq", "ge", "gt", "le", "lt", "max", "min", "mul", "ne", "not", "or"}
+    | {"select_n", "square", "sub", "xor"}
+)
+_OF_TRUTHS: Final = frozenset({"and", "eq", "ne", "not", "or", "select_n", "xor"})
 #: Equations that call a jaxpr, by the parameter that it is.
 _CALLS: Final = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "jit": "jaxpr"}
 #: What the tables of host functions compute slowly, or not as kernels do.
@@ -38,6 +49,10 @@ _FUNCTIONS: Final = frozenset(
 )
 #: As many steps of arithmetic take the time of the loops that a function needs around it.
 _EACH: Final = 3
+#: So much arithmetic is no slower than XLA's loop on several threads, which has them from so many
+#: elements on (`plugin.py`).
+_FEW_STEPS: Final = 2
+_MANY: Final = 2**16
 #: Powers that are made of products.
 _MOST: Final = 4
 
@@ -62,6 +77,7 @@ class _Expression:
         self.constants: list[int] = []
         self.cost = self.unfused = 0
         self._shape = shape
+        self._many = math.prod(shape) > _MANY
         self._values: dict[Any, _Value] = {
             var: _Value("argument", i) for i, var in enumerate(jaxpr.invars)
         }
@@ -105,20 +121,22 @@ class _Expression:
             operands.append(-int(params["mantissa_bits"]))
         elif any(value is not None for value in params.values()):
             raise KeyError(name)
-        if name == "div" and isinstance(eqn.invars[1], Literal):
+        if name == "div" and dtype in _FLOATS and isinstance(eqn.invars[1], Literal):
             inverse = 1 / float(eqn.invars[1].val or math.nan)
             if abs(math.frexp(inverse)[0]) == 0.5:
                 name, operands[1] = "mul", self._constant(inverse, eqn.invars[1].aval)
         return self._step(name, dtype, operands)
 
     def _step(self, name: str, dtype: str, operands: list[_Value | int]) -> _Value:
-        if dtype == "bool" and name in _LOGIC:
+        if dtype == "bool" and name in _OF_TRUTHS:
             self.cost += 1
-        elif dtype in _BITS and name in _ARITHMETIC:
+        elif dtype in _INTEGERS and name in _OF_INTEGERS:
+            self.cost += 1
+        elif dtype in _FLOATS and name in _ARITHMETIC:
             if name == "reduce_precision" and dtype != "float32":
                 raise KeyError(name)
             self.cost += _ARITHMETIC[name]
-        elif (name, dtype) in _FUNCTIONS and dtype in _BITS:
+        elif (name, dtype) in _FUNCTIONS and dtype in _FLOATS:
             self.unfused += name not in FUSED
         else:
             raise KeyError(name)
@@ -137,7 +155,9 @@ class _Expression:
     @property
     def suits(self) -> bool:
         """Whether XLA would take longer: for several loops and passes over memory."""
-        return bool(self.unfused and len(self.names) > 1 and self.cost <= _EACH * self.unfused)
+        if self.unfused:
+            return len(self.names) > 1 and self.cost <= _EACH * self.unfused
+        return 1 <= len(self.names) <= _FEW_STEPS and self._many and _threads() > 1
 
     def attributes(self, arguments: int) -> Mapping[str, Any]:
         """What the kernel is told."""
@@ -198,6 +218,12 @@ def _whole(context: Any, values: tuple[Any, ...], called: Any) -> Any:
     return kernels.call(context, kernels.EXPRESSION, arguments, [out], 0, **attributes)[0]
 
 
+def _threads() -> int:
+    from dovetail_cpu import runtime  # deferred: loads jaxlib
+
+    return runtime.num_threads()
+
+
 def _arguments(value: Any) -> list[Any]:
     """The arguments of the function in which a value is computed."""
     owner = value.owner
@@ -216,7 +242,7 @@ def _is_of(called: Any, arguments: list[Any]) -> bool:
 
 def first(rules: LoweringTable) -> LoweringTable:
     """The rules, and for the last equation of a program first whether it ends an expression."""
-    names = {*_ARITHMETIC, "integer_pow", *(name for name, _ in _FUNCTIONS)}
+    names = {*_ARITHMETIC, *_OF_INTEGERS, "integer_pow", *(name for name, _ in _FUNCTIONS)}
     return LoweringTable([{**rules, **{name: _or_rule(rules.get(name)) for name in names}}])
 
 
