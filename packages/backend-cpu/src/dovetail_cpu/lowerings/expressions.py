@@ -49,10 +49,11 @@ _FUNCTIONS: Final = frozenset(
 )
 #: As many steps of arithmetic take the time of the loops that a function needs around it.
 _EACH: Final = 3
-#: So much arithmetic is no slower than XLA's loop on several threads, which has them from so many
-#: elements on (`plugin.py`).
+#: So much arithmetic alone takes less time than XLA's loop on several threads, which has them from
+#: so many elements on (`plugin.py`), while to wake them takes longer than to wait for memory.
 _FEW_STEPS: Final = 2
 _MANY: Final = 2**16
+_MOST_ALONE: Final = 2**22
 #: Powers that are made of products.
 _MOST: Final = 4
 
@@ -77,7 +78,7 @@ class _Expression:
         self.constants: list[int] = []
         self.cost = self.unfused = 0
         self._shape = shape
-        self._many = math.prod(shape) > _MANY
+        self._size = math.prod(shape)
         self._values: dict[Any, _Value] = {
             var: _Value("argument", i) for i, var in enumerate(jaxpr.invars)
         }
@@ -157,7 +158,8 @@ class _Expression:
         """Whether XLA would take longer: for several loops and passes over memory."""
         if self.unfused:
             return len(self.names) > 1 and self.cost <= _EACH * self.unfused
-        return 1 <= len(self.names) <= _FEW_STEPS and self._many and _threads() > 1
+        few = 1 <= len(self.names) <= _FEW_STEPS
+        return few and _MANY < self._size <= _MOST_ALONE and _threads() > 1
 
     def attributes(self, arguments: int) -> Mapping[str, Any]:
         """What the kernel is told."""
