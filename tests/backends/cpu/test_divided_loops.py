@@ -46,10 +46,30 @@ def test_loops_are_divided_where_it_pays(
     monkeypatch.setattr(runtime, "_threads", [threads])
     monkeypatch.setattr(kernel_library, "has_masks", lambda: masks)
     options = plugin.dovetail_compile_options(
-        "cpu", {}, frozenset({"stablehlo.add"}), frozenset(shapes)
+        "cpu", {}, frozenset({"stablehlo.add", "stablehlo.sine"}), frozenset(shapes)
     )
     expected = not alone and (masks if divided == "masks" else divided)
     assert (options.get("xla_disable_hlo_passes") != PASS) == expected
+
+
+@pytest.mark.parametrize(
+    ("threads", "size", "operations", "divided"),
+    [
+        (2, 3 << 16, {"add", "constant", "select"}, False),
+        (2, (3 << 16) + 2, {"add", "constant", "select"}, True),
+        (2, 1 << 17, {"slice", "tanh"}, True),
+        (2, 1 << 17, {"dot_general"}, True),
+        (3, 3 << 16, {"add"}, True),
+    ],
+)
+def test_quick_operations_are_divided_later(
+    monkeypatch: pytest.MonkeyPatch, threads: int, size: int, operations: set[str], divided: bool
+) -> None:
+    monkeypatch.setattr(runtime, "_alone", [False])
+    monkeypatch.setattr(runtime, "_threads", [threads])
+    names = frozenset({"builtin.module", *(f"stablehlo.{name}" for name in operations)})
+    options = plugin.dovetail_compile_options("cpu", {}, names, frozenset({(size,)}))
+    assert (options.get("xla_disable_hlo_passes") != PASS) == divided
 
 
 def test_without_a_client_the_processors_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail_cpu import runtime
 from dovetail_cpu.kernel_library import library
 
 pytestmark = [
@@ -103,3 +104,77 @@ def test_other_programs(function: Callable[[Any], Any], drawn: Callable[..., Any
         expected = dt.jit(lambda x: function(x))(x)
     for found, wanted in zip(dt.tree.leaves(compiled(x)), dt.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+
+
+OF_FLOATS = {
+    "abs": lambda x, y: jnp.abs(x),
+    "negative": lambda x, y: -x,
+    "rounded down": lambda x, y: jnp.floor(x) - y,
+    "rounded up": lambda x, y: jnp.ceil(x) - y,
+    "root": lambda x, y: jnp.sqrt(x),
+    "quotient": lambda x, y: x / y,
+    "half": lambda x, y: x / 2,
+    "cube": lambda x, y: x**3,
+    "NaN": lambda x, y: jnp.isnan(x),
+}
+OF_NUMBERS = {
+    "sum and product": lambda x, y: x * y + y,
+    "difference": lambda x, y: x - y,
+    "square": lambda x, y: jnp.square(x),
+    "extremes": lambda x, y: jnp.minimum(jnp.maximum(x, 1), y),
+    "less": lambda x, y: ~(x < y),
+    "less or equal": lambda x, y: x <= y,
+    "greater": lambda x, y: x > y,
+    "greater or equal": lambda x, y: x >= y,
+    "equal": lambda x, y: x == y,
+    "unequal": lambda x, y: x != y,
+    "choice": lambda x, y: jnp.where(x > 0, x, y),
+}
+BITS = {
+    "and": lambda x, y: x & y,
+    "exclusive": lambda x, y: (x | y) ^ y,
+    "not": lambda x, y: ~x,
+}
+FEW = [
+    *((dtype, n) for dtype in ("float32", "float64") for n in (*OF_FLOATS, *OF_NUMBERS)),
+    *((dtype, n) for dtype in ("int32", "int64", "uint32") for n in (*OF_NUMBERS, *BITS)),
+    *(("bool", name) for name in (*BITS, "equal", "unequal")),
+]
+
+
+@pytest.mark.parametrize(("dtype", "name"), FEW)
+def test_few_operations_of_many_elements_on_several_threads(
+    dtype: str, name: str, drawn: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = {**OF_FLOATS, **OF_NUMBERS, **BITS}[name]
+    with dt.enable_x64(True):
+        shape = (601, 1000)
+        x, y = drawn("float64", *shape) * 3, drawn("float64", *shape)[::-1] * 3
+        if dtype.startswith("float"):
+            for part in (x, x[500:], y[:, ::3]):  # in the first thread's part, and in the other's
+                part.flat[:7] = np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, 3e-310
+        x, y = (z.astype("int64" if dtype == "uint32" else dtype).astype(dtype) for z in (x, y))
+        for threads, rows, by_kernel in [(1, 601, False), (2, 65, False), (2, 601, True)]:
+            monkeypatch.setattr(runtime, "_threads", [threads])
+            compiled = dt.jit(lambda x, y: function(x, y))
+            text = compiled.lower(x[:rows], y[:rows]).as_text()
+            assert (KERNEL in text) == by_kernel
+        with dt.cpu_kernels(False):
+            expected = dt.jit(lambda x, y: function(x, y))(x, y)
+        found = compiled(x, y)
+        assert found.dtype == expected.dtype
+        # XLA's loop rounds a product and a sum once.
+        error = 1e-14 if dtype == "float64" else 1e-6
+        np.testing.assert_allclose(found, expected, rtol=error, atol=error)
+        np.testing.assert_array_equal(np.signbit(found * 1.0), np.signbit(expected * 1.0))
+
+
+def test_what_is_donated_is_written_over(
+    drawn: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "_threads", [2])
+    x = drawn("float32", 1000, 1000)
+    for donated, by_kernel in [((), True), ((0,), False), ((1,), False)]:
+        lowered = dt.jit(lambda x, y: x + y, donate_argnums=donated).lower(x, x)
+        assert (KERNEL in lowered.as_text()) == by_kernel
+        assert lowered.compile().memory_analysis().temp_size_in_bytes < x.nbytes

@@ -68,7 +68,7 @@ def dovetail_make_client(
     return make_client(options, processes)
 
 
-_ELEMENTWISE: Final = frozenset(
+_QUICK: Final = frozenset(
     {
         *("builtin.module", "func.func", "func.return"),
         *(
@@ -77,29 +77,43 @@ _ELEMENTWISE: Final = frozenset(
                 "abs",
                 "add",
                 "and",
-                "atan2",
-                "bitcast_convert",
-                "cbrt",
                 "ceil",
                 "clamp",
                 "compare",
                 "convert",
-                "cosine",
-                "count_leading_zeros",
                 "divide",
-                "exponential",
-                "exponential_minus_one",
                 "floor",
                 "is_finite",
-                "log",
-                "log_plus_one",
-                "logistic",
                 "maximum",
                 "minimum",
                 "multiply",
                 "negate",
                 "not",
                 "or",
+                "select",
+                "sign",
+                "sqrt",
+                "subtract",
+                "xor",
+            ]
+        ),
+    }
+)
+_ELEMENTWISE: Final = _QUICK | frozenset(
+    {
+        *(
+            f"stablehlo.{name}"
+            for name in [
+                "atan2",
+                "bitcast_convert",
+                "cbrt",
+                "cosine",
+                "count_leading_zeros",
+                "exponential",
+                "exponential_minus_one",
+                "log",
+                "log_plus_one",
+                "logistic",
                 "popcnt",
                 "power",
                 "reduce_precision",
@@ -107,23 +121,24 @@ _ELEMENTWISE: Final = frozenset(
                 "round_nearest_afz",
                 "round_nearest_even",
                 "rsqrt",
-                "select",
                 "shift_left",
                 "shift_right_arithmetic",
                 "shift_right_logical",
-                "sign",
                 "sine",
-                "sqrt",
-                "subtract",
                 "tan",
                 "tanh",
-                "xor",
             ]
         ),
     }
 )
+#: What is fused with elementwise operations.
+_MOVES: Final = frozenset(
+    f"stablehlo.{name}" for name in ("broadcast_in_dim", "constant", "reshape", "slice")
+)
 #: Loops over so many elements take no longer in one thread than in two, which have to be woken.
 _UNDIVIDED: Final = 1 << 16
+#: The same, of quick operations, with two threads.
+_UNDIVIDED_IF_QUICK: Final = 3 << 16
 #: A masked loop takes ten times as long as another; more threads than these make up for it.
 _FEW_THREADS: Final = 4
 # By the numbers in XLA's enumeration `EffortLevel`.
@@ -156,7 +171,8 @@ def dovetail_compile_options(
     if runtime.TILES_ARE_SLOW and operations and operations <= _ELEMENTWISE:
         chosen["xla_backend_extra_options"] = "xla_cpu_disable_tiled_emitter"
     most = max(map(math.prod, shapes), default=0)
-    few = 0 < most <= _UNDIVIDED
+    is_quick = runtime.num_threads() <= 2 and operations <= _QUICK | _MOVES
+    few = 0 < most <= (_UNDIVIDED_IF_QUICK if is_quick else _UNDIVIDED)
     if runtime.computes_alone() or few or _has_uneven_vector(shapes, most):
         chosen["xla_disable_hlo_passes"] = "cpu-parallel-task-assigner"
     return chosen

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -19,26 +20,29 @@ from dovetail.extend import Literal, LoweringTable
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.elementary import FUSED, WORTH_A_CALL
 
-_INTEGERS: Final = ("int32", "int64", "uint32")
 #: The dtypes of values, with that of their bits.
 _BITS: Final = {
     **dict.fromkeys(("float32", "int32", "uint32"), np.int32),
     **dict.fromkeys(("float64", "int64"), np.int64),
     "bool": np.int8,
 }
-#: How long a step takes, relative to loading and storing a block.
-_ARITHMETIC: Final = {
+_OF_TRUTHS: Final = dict.fromkeys(("and", "eq", "ne", "not", "or", "select_n", "xor"), 1)
+_OF_INTEGERS: Final = {
+    **_OF_TRUTHS,
+    **dict.fromkeys(("add", "ge", "gt", "le", "lt", "max", "min", "mul", "square", "sub"), 1),
+}
+_OF_FLOATS: Final = {
     **dict.fromkeys(("abs", "add", "ge", "gt", "le", "lt", "max", "min", "mul", "neg", "sub"), 1),
-    **dict.fromkeys(("eq", "ne", "select_n", "sign", "square"), 1),
-    **dict.fromkeys(("ceil", "floor", "reduce_precision"), 1),
+    **dict.fromkeys(("ceil", "eq", "floor", "ne", "select_n", "sign", "square"), 1),
     **dict.fromkeys(("div", "sqrt"), 2),
 }
-_FLOATS: Final = ("float32", "float64")
-_OF_INTEGERS: Final = frozenset(
-    {"add", "and", "eq", "ge", "gt", "le", "lt", "max", "min", "mul", "ne", "not", "or"}
-    | {"select_n", "square", "sub", "xor"}
-)
-_OF_TRUTHS: Final = frozenset({"and", "eq", "ne", "not", "or", "select_n", "xor"})
+#: By dtype, how long a step takes, relative to loading and storing a block.
+_ARITHMETIC: Final[Mapping[str, Mapping[str, int]]] = {
+    "bool": _OF_TRUTHS,
+    **dict.fromkeys(("int32", "int64", "uint32"), _OF_INTEGERS),
+    "float32": {**_OF_FLOATS, "reduce_precision": 1},
+    "float64": _OF_FLOATS,
+}
 #: Equations that call a jaxpr, by the parameter that it is.
 _CALLS: Final = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "jit": "jaxpr"}
 #: What the tables of host functions compute slowly, or not as kernels do.
@@ -122,22 +126,16 @@ class _Expression:
             operands.append(-int(params["mantissa_bits"]))
         elif any(value is not None for value in params.values()):
             raise KeyError(name)
-        if name == "div" and dtype in _FLOATS and isinstance(eqn.invars[1], Literal):
+        if name == "div" and dtype.startswith("float") and isinstance(eqn.invars[1], Literal):
             inverse = 1 / float(eqn.invars[1].val or math.nan)
             if abs(math.frexp(inverse)[0]) == 0.5:
                 name, operands[1] = "mul", self._constant(inverse, eqn.invars[1].aval)
         return self._step(name, dtype, operands)
 
     def _step(self, name: str, dtype: str, operands: list[_Value | int]) -> _Value:
-        if dtype == "bool" and name in _OF_TRUTHS:
-            self.cost += 1
-        elif dtype in _INTEGERS and name in _OF_INTEGERS:
-            self.cost += 1
-        elif dtype in _FLOATS and name in _ARITHMETIC:
-            if name == "reduce_precision" and dtype != "float32":
-                raise KeyError(name)
-            self.cost += _ARITHMETIC[name]
-        elif (name, dtype) in _FUNCTIONS and dtype in _FLOATS:
+        if name in _ARITHMETIC.get(dtype, ()):
+            self.cost += _ARITHMETIC[dtype][name]
+        elif (name, dtype) in _FUNCTIONS and dtype in _ARITHMETIC:
             self.unfused += name not in FUSED
         else:
             raise KeyError(name)
@@ -214,7 +212,7 @@ def _whole(context: Any, values: tuple[Any, ...], called: Any) -> Any:
         expression = _Expression(program, out.shape)
     except KeyError:
         return NotImplemented
-    if not expression.suits:
+    if not expression.suits or (not expression.unfused and _are_donated(arguments)):
         return NotImplemented
     attributes = expression.attributes(len(arguments))
     return kernels.call(context, kernels.EXPRESSION, arguments, [out], 0, **attributes)[0]
@@ -233,6 +231,15 @@ def _arguments(value: Any) -> list[Any]:
     return list(block.arguments)
 
 
+def _are_donated(arguments: list[Any]) -> bool:
+    """Whether the result takes the memory of an argument, where XLA's loop can write it at once."""
+    function = arguments[0].owner.owner if arguments else None
+    if function is None or "arg_attrs" not in function.attributes:
+        return False
+    given = function.attributes["arg_attrs"]
+    return any("tf.aliasing_output" in names or "jax.buffer_donor" in names for names in given)
+
+
 def _is_of(called: Any, arguments: list[Any]) -> bool:
     """Whether what a rule made is a kernel's result for the arguments, of which none is better."""
     (value,) = called if isinstance(called, (list, tuple)) else (called,)
@@ -244,7 +251,7 @@ def _is_of(called: Any, arguments: list[Any]) -> bool:
 
 def first(rules: LoweringTable) -> LoweringTable:
     """The rules, and for the last equation of a program first whether it ends an expression."""
-    names = {*_ARITHMETIC, *_OF_INTEGERS, "integer_pow", *(name for name, _ in _FUNCTIONS)}
+    names = {*chain(*_ARITHMETIC.values()), "integer_pow", *(name for name, _ in _FUNCTIONS)}
     return LoweringTable([{**rules, **{name: _or_rule(rules.get(name)) for name in names}}])
 
 
