@@ -23,7 +23,8 @@ _INTEGERS: Final = ("int32", "int64", "uint32")
 #: The dtypes of values, with that of their bits.
 _BITS: Final = {
     **dict.fromkeys(("float32", "int32", "uint32"), np.int32),
-    **dict.fromkeys(("float64", "int64"), np.int64),
+    **dict.fromkeys(("float64", "int64", "complex64"), np.int64),
+    **dict.fromkeys(("bfloat16", "float16"), np.int16),
     "bool": np.int8,
 }
 #: How long a step takes, relative to loading and storing a block.
@@ -31,14 +32,26 @@ _ARITHMETIC: Final = {
     **dict.fromkeys(("abs", "add", "ge", "gt", "le", "lt", "max", "min", "mul", "neg", "sub"), 1),
     **dict.fromkeys(("eq", "ne", "select_n", "sign", "square"), 1),
     **dict.fromkeys(("ceil", "floor", "reduce_precision"), 1),
-    **dict.fromkeys(("div", "sqrt"), 2),
+    **dict.fromkeys(("div", "rsqrt", "sqrt"), 2),
 }
 _FLOATS: Final = ("float32", "float64")
 _OF_INTEGERS: Final = frozenset(
     {"add", "and", "eq", "ge", "gt", "le", "lt", "max", "min", "mul", "ne", "not", "or"}
     | {"select_n", "square", "sub", "xor"}
 )
+#: What is a step only where it is the whole program: of several, XLA rounds the last one alone.
+_ALONE: Final = {
+    **dict.fromkeys(("bfloat16", "float16"), ("add", "div", "max", "min", "mul", "sub")),
+    "complex64": ("add", "mul", "sub"),
+}
+#: By what is converted to what; the name of the step tells the latter.
+_CONVERTED: Final = frozenset(
+    pair
+    for narrow in ("bfloat16", "float16")
+    for pair in ((narrow, "float32"), ("float32", narrow))
+)
 _OF_TRUTHS: Final = frozenset({"and", "eq", "ne", "not", "or", "select_n", "xor"})
+_OF_WHOLE: Final = {"bool": _OF_TRUTHS, **dict.fromkeys(_INTEGERS, _OF_INTEGERS)}
 #: Equations that call a jaxpr, by the parameter that it is.
 _CALLS: Final = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "jit": "jaxpr"}
 #: What the tables of host functions compute slowly, or not as kernels do.
@@ -77,6 +90,7 @@ class _Expression:
         self.operands: list[list[_Value | int]] = []
         self.constants: list[int] = []
         self.cost = self.unfused = 0
+        self.must_be_alone = False
         self._shape = shape
         self._size = math.prod(shape)
         self._values: dict[Any, _Value] = {
@@ -120,6 +134,11 @@ class _Expression:
         if name == "reduce_precision" and params["exponent_bits"] == 8:
             # Its number is negative, by which the kernel tells it from values.
             operands.append(-int(params["mantissa_bits"]))
+        elif name == "convert_element_type":
+            new = params["new_dtype"].name
+            if (dtype, new) not in _CONVERTED:
+                raise KeyError(name)
+            name = f"to_{new}"
         elif any(value is not None for value in params.values()):
             raise KeyError(name)
         if name == "div" and dtype in _FLOATS and isinstance(eqn.invars[1], Literal):
@@ -129,14 +148,14 @@ class _Expression:
         return self._step(name, dtype, operands)
 
     def _step(self, name: str, dtype: str, operands: list[_Value | int]) -> _Value:
-        if dtype == "bool" and name in _OF_TRUTHS:
-            self.cost += 1
-        elif dtype in _INTEGERS and name in _OF_INTEGERS:
+        if name in _OF_WHOLE.get(dtype, ()):
             self.cost += 1
         elif dtype in _FLOATS and name in _ARITHMETIC:
             if name == "reduce_precision" and dtype != "float32":
                 raise KeyError(name)
             self.cost += _ARITHMETIC[name]
+        elif name in _ALONE.get(dtype, ()) or name.startswith("to_"):
+            self.must_be_alone = True
         elif (name, dtype) in _FUNCTIONS and dtype in _FLOATS:
             self.unfused += name not in FUSED
         else:
@@ -156,6 +175,8 @@ class _Expression:
     @property
     def suits(self) -> bool:
         """Whether XLA would take longer: for several loops and passes over memory."""
+        if self.must_be_alone and len(self.names) > 1:
+            return False
         if self.unfused:
             return len(self.names) > 1 and self.cost <= _EACH * self.unfused
         few = 1 <= len(self.names) <= _FEW_STEPS
@@ -244,7 +265,8 @@ def _is_of(called: Any, arguments: list[Any]) -> bool:
 
 def first(rules: LoweringTable) -> LoweringTable:
     """The rules, and for the last equation of a program first whether it ends an expression."""
-    names = {*_ARITHMETIC, *_OF_INTEGERS, "integer_pow", *(name for name, _ in _FUNCTIONS)}
+    names = {*_ARITHMETIC, *_OF_INTEGERS, *(name for name, _ in _FUNCTIONS)}
+    names |= {"convert_element_type", "integer_pow"}
     return LoweringTable([{**rules, **{name: _or_rule(rules.get(name)) for name in names}}])
 
 
