@@ -1,11 +1,16 @@
 // Circular functions of float32, and sines of float64, in vectors as wide as the processor has.
 //
 // Those of float32 are mostly computed in float64, by the formulas of lowerings/elementary.py, and
-// are correct to 0.502 units in the last place; arguments of sines that are not large are reduced by
-// two parts of pi. `atan` is computed in float32, with errors below 1.3 units. Sines of float64 are
-// off by up to 0.7 units.
+// are correct to 0.502 units in the last place; arguments of sines that are not large are reduced
+// by two parts of pi. With AVX-512 most are computed in float32, to the same bound: what is rounded
+// is small or known exactly, as tables hold numbers whose functions are nearly float32. `atan` is
+// computed in float32, with errors below 1.3 units. Sines of float64 are off by up to 0.7 units.
 
 #include "elementary.h"
+
+#if defined(DOVETAIL_AVX512)
+#include "circular_tables.h"
+#endif
 
 // Vectors are passed among functions that are inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -63,18 +68,6 @@ constexpr double kNarrowArcTangent[] = {0.9999999999792839,  -0.33333332134279,
                                         0.19999886325607488, -0.1428164968235535,
                                         0.11041169222894724, -0.08459694716899754,
                                         0.04714114772573083};
-#if defined(DOVETAIL_AVX512)
-// Sixteen quotients and their angles; (atan(t) / t - 1) / t**2 in t**2, for t up to 1/29.
-alignas(64) constexpr double kQuotients[16] = {
-    0.0 / 15, 1.0 / 15, 2.0 / 15,  3.0 / 15,  4.0 / 15,  5.0 / 15,  6.0 / 15,  7.0 / 15,
-    8.0 / 15, 9.0 / 15, 10.0 / 15, 11.0 / 15, 12.0 / 15, 13.0 / 15, 14.0 / 15, 15.0 / 15};
-alignas(64) constexpr double kAngles[16] = {
-    0.0,                0.06656816377582381, 0.13255153229667402, 0.19739555984988078,
-    0.26060239174734096, 0.3217505543966422, 0.3805063771123649,  0.43662715981354133,
-    0.4899573262537283, 0.5404195002705842,  0.5880026035475675,  0.6327488350021832,
-    0.6747409422235527, 0.714090698612158,   0.7509290623979403,  0.7853981633974483};
-constexpr double kSmallArcTangent[] = {-0.33333324644605283, 0.19976374224679833};
-#endif
 
 struct Reduced {
   Double rest;
@@ -98,9 +91,65 @@ DOVETAIL_INLINE Reduced ReduceLarge(Single x) {
   return {rest, As<Bits64>(nearest + kShifter)};
 }
 
+#if defined(DOVETAIL_AVX512)
+// A number whose digits beyond those of a float32 are a float32, too.
+struct Pair {
+  Singles high, low;
+};
+
+// c - a * b and a * b + c, rounded once.
+DOVETAIL_INLINE Singles LessProduct(Singles c, Singles a, Singles b) {
+  return (Singles)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+
+DOVETAIL_INLINE Singles ProductMore(Singles a, Singles b, Singles c) {
+  return (Singles)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+
+// A number as the sum of t + rest and one of 32 parts of a half turn, from the table.
+struct Turn {
+  Singles t, rest;
+  AllBits32 part;  // Its number in the lowest bits, and above them how often half a turn was taken.
+};
+
+// Of x + parts * pi / 32, for x up to 2**16.
+template <int kParts>
+DOVETAIL_INLINE Turn TurnOf(Singles x) {
+  constexpr float kShift = 0x1.8p23f + kParts;
+  const Singles shifted = x * 10.1859163578813014f + kShift, count = shifted - kShift;
+  const auto part = As<AllBits32>(shifted);
+  const Singles second = Singles{} + kPart[1];
+  // These differences are exact, and so is what rounding takes from the next one: the product is
+  // rounded first, as where numbers cancel, what is left of them has few bits.
+  const Singles near = LessProduct(x, count, Singles{} + kPart[0]);
+  const Singles start = near - LookedUp(kBesideParts, part);
+  const Singles t = start - (Singles)_mm512_mul_round_ps(
+                                (__m512)count, (__m512)second,
+                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const Singles lost = LessProduct(start - t, count, second);
+  return {t, lost - count * kPart[2], part};
+}
+
+// The sine of x + parts * pi / 32.
+template <int kParts>
+DOVETAIL_INLINE Singles SineOfTurn(Singles x) {
+  const auto [t, rest, part] = TurnOf<kParts>(x);
+  const Singles sine = LookedUp(kSinesOfParts, part), cosine = LookedUp(kCosinesOfParts, part);
+  // sin(a + t) is sin(a) + t (cos(a) - sin(a) t / 2) and smaller terms. What rounding takes from
+  // that is added to them.
+  const Singles half = -0.5f * t, square = t * t;
+  const Singles slope = ProductMore(sine, half, cosine), high = ProductMore(t, slope, sine);
+  const Singles fall = slope - cosine, lost = ProductLess(t, slope, high - sine);
+  const Singles more =
+      cosine * Polynomial(square, kBentSmallSine) + fall * (-2 * kBentSmallCosine);
+  const Singles low = t * (square * more + ProductLess(sine, half, fall)) + lost;
+  const Singles whole = high + (rest * slope + low);
+  return As<Singles>(As<AllBits32>(whole) ^ ((part << 26) & INT32_MIN));
+}
+#endif
+
 struct Sine {
   using Number = float;
-  static constexpr bool kIsIdentityAtZero = true;
   static DOVETAIL_INLINE Double Near(Single x) {
     const Double wide = Wide(x), shifted = wide * (1 / kPi) + kShifter;
     const Double count = shifted - kShifter;
@@ -108,6 +157,11 @@ struct Sine {
     const Double value = rest * Polynomial(rest * rest, kSineOfHalf);
     return As<Double>(As<Bits64>(value) ^ (As<Bits64>(shifted) << 63));
   }
+#if defined(DOVETAIL_AVX512)
+  static DOVETAIL_INLINE Singles Near(Singles x) {
+    return x == 0.0f ? x : SineOfTurn<0>(x);
+  }
+#endif
   static DOVETAIL_INLINE Single Small(Single x) { return IdentityAtZero(x, Near(x)); }
   static DOVETAIL_INLINE Single Large(Single x) { return IdentityAtZero(x, Wave(x, 0)); }
 
@@ -125,7 +179,6 @@ struct Sine {
 struct Cosine {
   using Number = float;
   // With n the integer nearest to x / pi - 1/2 and r = x - (n + 1/2) pi it is (-1)**(n + 1) sin(r).
-  static constexpr bool kIsIdentityAtZero = false;
   static DOVETAIL_INLINE Double Near(Single x) {
     const Double wide = Wide(x), shifted = wide * (1 / kPi) - 0.5 + kShifter;
     const Double count = (shifted - kShifter) + 0.5;
@@ -134,19 +187,40 @@ struct Cosine {
     const Double value = rest * Polynomial(rest * rest, kMinusSineOfHalf);
     return As<Double>(As<Bits64>(value) ^ (As<Bits64>(shifted) << 63));
   }
+#if defined(DOVETAIL_AVX512)
+  static DOVETAIL_INLINE Singles Near(Singles x) { return SineOfTurn<16>(x); }
+#endif
   static DOVETAIL_INLINE Single Small(Single x) { return Narrow(Near(x)); }
   static DOVETAIL_INLINE Single Large(Single x) { return Narrow(Sine::Wave(x, 1)); }
 };
 
 struct Tangent {
   using Number = float;
-  static constexpr bool kIsIdentityAtZero = true;
   static DOVETAIL_INLINE Double Near(Single x) {
     const Double wide = Wide(x), shifted = wide * (2 / kPi) + kShifter;
     const Double count = shifted - kShifter;
     const Double rest = (wide - count * (kPiHigh / 2)) - count * (kPiLow / 2);
     return Quotient(rest, As<Bits64>(shifted));
   }
+#if defined(DOVETAIL_AVX512)
+  static DOVETAIL_INLINE Singles Near(Singles x) {
+    // (sin(a) + cos(a) tan(t)) / (cos(a) - sin(a) tan(t)), both sums of two float32.
+    const auto [t, rest, part] = TurnOf<0>(x);
+    const Singles sine = LookedUp(kSinesOfParts, part), cosine = LookedUp(kCosinesOfParts, part);
+    const Singles square = t * t;
+    const Singles more = rest + square * (t * Polynomial(square, kBentSmallTangent) + rest);
+    const Singles over = ProductMore(t, cosine, sine);
+    const Singles over_low = more * cosine + ProductLess(t, cosine, over - sine);
+    const Singles under = LessProduct(cosine, t, sine);
+    const Singles under_low = ProductLess(t, sine, cosine - under) + more * sine;
+    const Singles divisor = under - under_low, one = Singles{} + 1.0f;
+    const auto rough = (Singles)_mm512_rcp14_ps((__m512)divisor);
+    const Singles inverse = rough - rough * ProductLess(divisor, rough, one);
+    const Singles quotient = over * rough;
+    const Singles lost = under_low * quotient + (over_low - ProductLess(quotient, under, over));
+    return x == 0.0f ? x : ProductMore(lost, inverse, quotient);
+  }
+#endif
   static DOVETAIL_INLINE Single Small(Single x) { return IdentityAtZero(x, Near(x)); }
   static DOVETAIL_INLINE Single Large(Single x) {
     const auto [rest, quadrant] = ReduceLarge(x);
@@ -211,12 +285,62 @@ struct WideSine {
   }
 };
 
+#if defined(DOVETAIL_AVX512)
+// The interval of a table, from zero on, in the lowest bits; `first` is the number of the first.
+DOVETAIL_INLINE AllBits32 IntervalOf(Singles x, Singles first) {
+  return (AllBits32)_mm512_fmadd_round_ps((__m512)x, _mm512_set1_ps(kIntervalsOfOne),
+                                          (__m512)(first + 0x1.8p23f),
+                                          _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+
+// A function, by a table, of x + rest. The products of the slopes are known exactly, so that
+// float32 suffices.
+DOVETAIL_INLINE Pair OfTable(const float (&centres)[32], const float (&rows)[6][32],
+                             AllBits32 index, Singles x, Singles rest) {
+  const Singles start = LookedUp(rows[0], index), slope = LookedUp(rows[1], index);
+  const Singles t = x - LookedUp(centres, index), u = t + rest;
+  const Singles high = ProductMore(t, slope, start);
+  Singles bend = LookedUp(rows[5], index);
+#pragma GCC unroll 3
+  for (int i = 4; i >= 2; --i) bend = bend * u + LookedUp(rows[i], index);
+  const Singles lost = ProductLess(t, slope, high - start);
+  return {high, u * u * bend + (rest * slope + lost)};
+}
+
+DOVETAIL_INLINE Singles WithSign(Singles size, __m512i x) {
+  constexpr int kOrAnd = 0xf8;
+  return (Singles)_mm512_ternarylogic_epi32((__m512i)size, x, _mm512_set1_epi32(INT32_MIN),
+                                            kOrAnd);
+}
+
 struct ArcSine {
+  using Vector = Singles;
+  // Of a number from 1/2 on that of the root of (1 - x) / 2, to some ten digits.
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    const Singles size = Magnitude(x), square = 0.5f - 0.5f * size, one = Singles{} + 1.0f;
+    const __mmask16 steep = _mm512_cmp_ps_mask((__m512)size, _mm512_set1_ps(0.5f), _CMP_GE_OQ);
+    const auto rough = (Singles)_mm512_rsqrt14_ps((__m512)(square + 1e-37f));
+    const auto root =
+        (Singles)_mm512_mask_mul_ps((__m512)size, steep, (__m512)square, (__m512)rough);
+    const Singles above = LessProduct(square, root, root), error = LessProduct(one, root, rough);
+    const Singles half = rough * (error * 0.375f + 0.5f);
+    const auto rest = (Singles)_mm512_maskz_fmadd_ps(steep, (__m512)above, (__m512)half,
+                                                     _mm512_set1_ps(kBeyond));
+    const auto first = (Singles)_mm512_maskz_mov_ps(steep, _mm512_set1_ps(16.0f));
+    const Pair angle =
+        OfTable(kArcSineCentres, kArcSines, IntervalOf(root, first), root, rest);
+    return x == 0.0f ? x : WithSign(angle.high + angle.low, (__m512i)x);
+  }
+};
+#else
+struct ArcSine {
+  using Vector = Single;
   static DOVETAIL_INLINE Single Of(Single x) {
     const Double wide = Wide(x);
     return IdentityAtZero(x, WithSignOf(ArcSineOf(Magnitude(wide)), wide));
   }
 };
+#endif
 
 struct ArcCosine {
   static DOVETAIL_INLINE Single Of(Single x) {
@@ -252,51 +376,47 @@ struct ArcTangent2 {
   }
 
 #if defined(DOVETAIL_AVX512)
-  // Of a quotient near one of sixteen, whose angle a table has, plus that of a small quotient.
+  // By a table of angles, to some ten digits.
   static bool Plain(const float* y, const float* x, int64_t count, float* out) {
-    // Of larger numbers the reciprocal is no normal float32; quotients may not be subnormal either.
-    constexpr float kMost = 0x1p125f, kLeast = 0x1p-124f, kShift = 0x1.8p23f;
-    alignas(64) float lows[kBlock], highs[kBlock];
-    alignas(64) int32_t places[kBlock];
-    __mmask16 steep[kBlock / kSingles], left[kBlock / kSingles];
+    // Of larger numbers the reciprocal is no normal float32, and of smaller ones what a product
+    // lacks.
+    constexpr float kMost = 0x1p125f, kLeast = 0x1p-80f;
+    constexpr float kQuarter = 1.57079637050628662109375f, kLost = -2.78275341e-8f;
     const int64_t size = count * kLanes;
+    const Singles one = Singles{} + 1.0f, none{};
     __m512i least = _mm512_set1_epi32(-1), largest = _mm512_setzero_si512();
     for (int64_t i = 0; i < size; i += kSingles) {
       FetchAhead(y + i, out + i);
       FetchAhead(x + i, out + i);
-      const __m512i sign = _mm512_set1_epi32(INT32_MIN), width = _mm512_loadu_si512(x + i);
-      const __m512i height = _mm512_andnot_si512(sign, _mm512_loadu_si512(y + i));
-      const __m512i size_of_x = _mm512_andnot_si512(sign, width);
-      const __m512i low = _mm512_min_epu32(height, size_of_x);
-      const __m512i high = _mm512_max_epu32(height, size_of_x);
-      steep[i / kSingles] = _mm512_cmpgt_epu32_mask(height, size_of_x);
-      left[i / kSingles] = _mm512_movepi32_mask(width);
-      const Singles ratio = As<Singles>(low) * (Singles)_mm512_rcp14_ps((__m512)high);
+      const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+      const __m512i height = _mm512_loadu_si512(y + i), width = _mm512_loadu_si512(x + i);
+      const __m512i up = _mm512_andnot_si512(sign, height);
+      const __m512i aside = _mm512_andnot_si512(sign, width);
+      const __m512i low = _mm512_min_epu32(up, aside), high = _mm512_max_epu32(up, aside);
+      const __mmask16 steep = _mm512_cmpgt_epu32_mask(up, aside);
+      const __mmask16 left = _mm512_movepi32_mask(width);
+      const Singles rough = (Singles)_mm512_rcp14_ps((__m512)high), ratio = (Singles)low * rough;
       least = _mm512_min_epu32(least, _mm512_min_epu32(low, (__m512i)ratio));
       largest = _mm512_max_epu32(largest, high);
-      _mm512_store_si512(lows + i, low);
-      _mm512_store_si512(highs + i, high);
-      Store(ratio * 15.0f + kShift, places + i);
+      const Singles above = LessProduct((Singles)low, ratio, (Singles)high);
+      const Singles error = LessProduct(one, (Singles)high, rough);
+      const Singles rest = above * (error * rough + rough);
+      const Pair angle =
+          OfTable(kArcTangentCentres, kArcTangents, IntervalOf(ratio, none), ratio, rest);
+      // From zero, pi / 2 or pi, up or down.
+      const __m512 half = _mm512_set1_ps(kQuarter), straight = _mm512_set1_ps(2 * kQuarter);
+      const auto base =
+          (Singles)_mm512_mask_mov_ps(_mm512_maskz_mov_ps(left, straight), steep, half);
+      const __mmask16 down = steep ^ left;
+      const auto turn = [&](Singles part) DOVETAIL_LAMBDA {
+        return (Singles)_mm512_mask_xor_epi32((__m512i)part, down, (__m512i)part, sign);
+      };
+      const Singles added = turn(angle.high), whole = base + added;
+      const Singles lost = added - (whole - base) + (base * kLost + turn(angle.low));
+      _mm512_storeu_ps(out + i, (__m512)WithSign(whole + lost, height));
     }
-    if (_mm512_reduce_max_epu32(largest) >= As<uint32_t>(kMost)) return false;
-    if (_mm512_reduce_min_epu32(least) < As<uint32_t>(kLeast)) return false;
-    for (int64_t i = 0; i < size; i += kLanes) {
-      const Double low = Wide(Load<Single>(lows + i)), high = Wide(Load<Single>(highs + i));
-      const __m512i index = _mm512_cvtepu32_epi64(Load<__m256i>(places + i));
-      const Double near = WideLookedUp(kQuotients, index);
-      const Double t = (low - near * high) * Reciprocal(high + near * low), square = t * t;
-      const Double angle =
-          WideLookedUp(kAngles, index) + (t + t * square * Polynomial(square, kSmallArcTangent));
-      const int64_t both = i / kSingles, shift = i % kSingles;
-      const __mmask8 is_steep = __mmask8(steep[both] >> shift);
-      const __m512d turned =
-          _mm512_mask_sub_pd((__m512d)angle, is_steep, _mm512_set1_pd(kPi / 2), (__m512d)angle);
-      const __mmask8 is_left = __mmask8(left[both] >> shift);
-      const __m512d whole = _mm512_mask_sub_pd(turned, is_left, _mm512_set1_pd(kPi), turned);
-      const Bits32 sign = Load<Bits32>(y + i) & INT32_MIN;
-      Store(As<Single>(As<Bits32>(Narrow((Double)whole)) | sign), out + i);
-    }
-    return true;
+    return _mm512_reduce_max_epu32(largest) < As<uint32_t>(kMost) &&
+           _mm512_reduce_min_epu32(least) >= As<uint32_t>(kLeast);
   }
 #else
   static bool Plain(const float* y, const float* x, int64_t count, float* out) {
@@ -328,24 +448,18 @@ struct ArcTangent2 {
 
 #if defined(DOVETAIL_AVX512)
 // Writes results for as many whole registers of arguments, and says whether they are right: whether
-// no argument was large, nor one that the processor flushes to zero where that would be seen.
+// no argument was large.
 template <typename Function>
 bool WriteNear(const float* x, int64_t count, float* out) {
-  __m512i least = _mm512_set1_epi32(-1), largest = _mm512_setzero_si512();
+  constexpr int kLargestSize = 0xb;
+  __m512 largest = _mm512_setzero_ps();
   for (int64_t i = 0; i < count * kSingles; i += kSingles) {
     FetchAhead(x + i, out + i);
-    const __m512i bits =
-        _mm512_and_si512(_mm512_loadu_si512(x + i), _mm512_set1_epi32(INT32_MAX));
-    largest = _mm512_max_epu32(largest, bits);
-    if (Function::kIsIdentityAtZero) {
-      // Zero becomes the largest number of all.
-      least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, _mm512_set1_epi32(1)));
-    }
-    Store(Narrow(Function::Near(Load<Single>(x + i))), out + i);
-    Store(Narrow(Function::Near(Load<Single>(x + i + kLanes))), out + i + kLanes);
+    const Singles number = Load<Singles>(x + i);
+    largest = _mm512_range_ps(largest, (__m512)number, kLargestSize);
+    Store(Function::Near(number), out + i);
   }
-  return _mm512_reduce_max_epu32(largest) < Form<float>::kLarge &&
-         _mm512_reduce_min_epu32(least) >= uint32_t{kNormal} - 1;
+  return _mm512_reduce_max_ps(largest) < 0x1p16f;
 }
 
 template <typename Function>
@@ -420,7 +534,7 @@ constexpr HostFunction kReducing = OnHost<Number, Periodic<Function, Number>>;
 
 const HostEntry kEntries[] = {
     {"acos", "float32", OnHost<float, OfVectors<ArcCosine, Single, float>>, kQuick},
-    {"asin", "float32", OnHost<float, OfVectors<ArcSine, Single, float>>, kQuick},
+    {"asin", "float32", OnHost<float, OfVectors<ArcSine, ArcSine::Vector, float>>, kQuick},
     {"atan", "float32", kSingly<ArcTangent>, kSeveral},
     {"atan2", "float32", PairsOnHost<ArcTangent2>, kQuick},
     {"cos", "float32", kReducing<Cosine>, kQuick},
@@ -442,7 +556,7 @@ const HostEntry* CircularFunctions(size_t* count) {
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
 DOVETAIL_UNARY(dovetail_acos, float, dovetail::Unary<dovetail::ArcCosine>);
-DOVETAIL_UNARY(dovetail_asin, float, dovetail::Unary<dovetail::ArcSine>);
+DOVETAIL_UNARY(dovetail_asin, float, dovetail::Unary<dovetail::ArcSine, dovetail::ArcSine::Vector>);
 DOVETAIL_OF_FLOATS(dovetail_atan, dovetail::AtOnce<dovetail::ArcTangent>);
 DOVETAIL_BINARY(dovetail_atan2, dovetail::Binary<dovetail::ArcTangent2>);
 DOVETAIL_UNARY(dovetail_cos, float, dovetail::Reducing<dovetail::Cosine>);

@@ -365,6 +365,19 @@ struct CubeRoot {
   }
 };
 
+#if defined(DOVETAIL_AVX512)
+struct ReciprocalRoot {
+  // With an error of e, 1 / sqrt(1 - e) is 1 + e / 2 + 3 / 8 e**2 to 38 bits.
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    const Singles rough = (Singles)_mm512_rsqrt14_ps((__m512)x);
+    const Singles error = -ProductLess(x * rough, rough, Singles{} + 1.0f);
+    const Singles result = rough + rough * (error * (error * 0.375f + 0.5f));
+    // Of zero and infinity there is no error.
+    return error == error ? result : rough;
+  }
+};
+#endif
+
 struct Split {
   Double n;
   Bits64 biased;
@@ -681,6 +694,9 @@ const HostEntry kEntries[] = {
     {"log2", "float32", kSingly<Logarithm2>, kSeveral},
     {"logistic", "float32", kSingly<Logistic>, kSeveral},
     {"pow", "float32", PairsOnHost<Power>, kQuick},
+#if defined(DOVETAIL_AVX512)
+    {"rsqrt", "float32", kSingly<ReciprocalRoot>, kQuick},
+#endif
     {"sinh", "float32", kSingly<HyperbolicSine>, kQuick},
     {"tanh", "float32", kSingly<HyperbolicTangent>, kQuickTangents},
     {"tanh", "float64", kDoubly<WideHyperbolicTangent>, kQuick},

@@ -11,6 +11,7 @@
 
 #include "host_functions.h"
 #include "kernel.h"
+#include "narrow_floats.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -44,11 +45,16 @@ void Reduced(const void* const* operands, const ptrdiff_t* numbers, void* result
 HostFunction Found(std::string_view name) {
   static const auto functions = [] {
     std::unordered_map<std::string, HostFunction> all;
+    const auto add = [&](const HostEntry* entries, size_t count) {
+      for (const HostEntry* one = entries; one < entries + count; ++one) {
+        all.emplace(std::string(one->primitive) + "/" + one->dtype, one->function);
+      }
+    };
     size_t count;
-    const auto* entries = static_cast<const HostEntry*>(dovetail_host_functions(&count));
-    for (size_t i = 0; i < count; ++i) {
-      all.emplace(std::string(entries[i].primitive) + "/" + entries[i].dtype, entries[i].function);
-    }
+    const void* const entries = dovetail_host_functions(&count);
+    add(static_cast<const HostEntry*>(entries), count);
+    const HostEntry* const steps = NarrowSteps(&count);
+    add(steps, count);
     all.emplace("reduce_precision/float32", Reduced);
     return all;
   }();

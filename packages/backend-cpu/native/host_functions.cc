@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host_elementary.h"
+#include "vectors.h"
 
 namespace dovetail {
 namespace {
@@ -325,7 +326,30 @@ struct Not {
       {"one_minus_square", dtype, Unary<T, OneMinusSquare>, kMany},                          \
       {"square", dtype, Unary<T, Square>, kMany}
 
+template <typename T>
+struct Complex {
+  T real, imaginary;
+  Complex operator+(Complex other) const {
+    return {real + other.real, imaginary + other.imaginary};
+  }
+  Complex operator-(Complex other) const {
+    return {real - other.real, imaginary - other.imaginary};
+  }
+  Complex operator*(Complex other) const {
+    return {real * other.real - imaginary * other.imaginary,
+            real * other.imaginary + imaginary * other.real};
+  }
+};
+
+#define DOVETAIL_FOR_COMPLEX(T, dtype)                                                       \
+  {"add", dtype, Binary<Complex<T>, Add>, kMany},                                            \
+      {"add_any", dtype, Binary<Complex<T>, Add>, kMany},                                    \
+      {"mul", dtype, Binary<Complex<T>, Multiply>, kMany},                                   \
+      {"sub", dtype, Binary<Complex<T>, Subtract>, kMany}
+
 const HostEntry kEntries[] = {
+    DOVETAIL_FOR_COMPLEX(float, "complex64"),
+    DOVETAIL_FOR_COMPLEX(double, "complex128"),
     DOVETAIL_FOR_FLOATS(float, "float32"),
     DOVETAIL_FOR_FLOATS(double, "float64"),
     DOVETAIL_FOR_INTEGERS(int32_t, "int32"),
@@ -339,7 +363,9 @@ const HostEntry kEntries[] = {
     {"ne", "bool", Binary<bool, NotEqual>, kMany},
     {"select_n", "bool", Select<bool>, kMany},
     {"copy", "bool", Unary<bool, Copy>, kMany},
+#if !defined(DOVETAIL_AVX512)
     {"rsqrt", "float32", Unary<float, ReciprocalRoot>, kSome},
+#endif
     {"erf_inv_fast", "float32", Unary<float, InverseErf>, kSome},
     {"acos", "float64", Unary<double, ArcCosine>, kScarce},
     {"acosh", "float64", Unary<double, InverseOfCosh>, kScarce},
@@ -360,6 +386,7 @@ const HostEntry kEntries[] = {
     {"sinh", "float64", Unary<double, HyperbolicSine>, kScarce},
     {"tan", "float64", Unary<double, Tangent64>, kScarce},
 };
+#undef DOVETAIL_FOR_COMPLEX
 #undef DOVETAIL_FOR_FLOATS
 #undef DOVETAIL_FOR_INTEGERS
 #undef DOVETAIL_FOR_SIGNED

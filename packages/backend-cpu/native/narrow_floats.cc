@@ -1,4 +1,4 @@
-// Conversions of floats of 16 bits.
+// Conversions of floats of 16 bits, and steps of expressions with them.
 
 #include "narrow_floats.h"
 
@@ -24,7 +24,86 @@ void ConvertFloats(const From* from, int64_t size, To* to) {
   std::copy_n(converted, size - i, to + i);
 }
 
+// One of two numbers: NaN if one of them is, and -0 is less than 0.
+template <bool kGreatest>
+struct Extreme {
+  static DOVETAIL_INLINE Singles Of(Singles x, Singles y) {
+    const AllBits32 a = As<AllBits32>(x), b = As<AllBits32>(y);
+    const Singles same = As<Singles>(kGreatest ? a & b : a | b);
+    const Singles other = ((kGreatest ? x > y : x < y) | (x != x)) ? x : y;
+    return ((a | b) & INT32_MAX) == 0 ? same : other;
+  }
+};
+
+#define DOVETAIL_STEP(Name, operation)                          \
+  struct Name {                                                 \
+    static DOVETAIL_INLINE Singles Of(Singles x, Singles y) {   \
+      return x operation y;                                     \
+    }                                                           \
+  }
+DOVETAIL_STEP(Sum, +);
+DOVETAIL_STEP(Difference, -);
+DOVETAIL_STEP(Product, *);
+DOVETAIL_STEP(Quotient, /);
+#undef DOVETAIL_STEP
+
+template <typename Number, typename Operation>
+void OfTwo(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
+  FlushDenormals flush;
+  const auto* x = static_cast<const Number*>(operands[0]);
+  const auto* y = static_cast<const Number*>(operands[1]);
+  auto* out = static_cast<Number*>(result);
+  Number filled[2][kSingles] = {};
+  if (steps[0] == 0) std::fill_n(filled[0], kSingles, *x);
+  if (steps[1] == 0) std::fill_n(filled[1], kSingles, *y);
+  const auto at = [&](int k, const Number* from, ptrdiff_t i) DOVETAIL_LAMBDA {
+    return LoadSingles(steps[k] == 0 ? filled[k] : from + i);
+  };
+  ptrdiff_t i = 0;
+  for (; i + kSingles <= count; i += kSingles) {
+    FetchAhead(x + i, out + i);
+    StoreSingles(Operation::Of(at(0, x, i), at(1, y, i)), out + i);
+  }
+  if (i == count) return;
+  Number last[kSingles];
+  if (steps[0] != 0) std::copy_n(x + i, count - i, filled[0]);
+  if (steps[1] != 0) std::copy_n(y + i, count - i, filled[1]);
+  StoreSingles(Operation::Of(LoadSingles(filled[0]), LoadSingles(filled[1])), last);
+  std::copy_n(last, count - i, out + i);
+}
+
+template <typename From, typename To>
+void ConvertedStep(const void* const* operands, const ptrdiff_t* steps, void* result,
+               ptrdiff_t count) {
+  const auto* from = static_cast<const From*>(operands[0]);
+  auto* to = static_cast<To*>(result);
+  if (steps[0] != 0 || count == 0) return ConvertFloats(from, count, to);
+  ConvertFloats(from, 1, to);
+  std::fill(to + 1, to + count, *to);
+}
+
+#define DOVETAIL_FOR_NARROW(T, dtype)                                                     \
+  {"add", dtype, OfTwo<T, Sum>, 0}, {"add_any", dtype, OfTwo<T, Sum>, 0},                 \
+      {"div", dtype, OfTwo<T, Quotient>, 0}, {"max", dtype, OfTwo<T, Extreme<true>>, 0},  \
+      {"min", dtype, OfTwo<T, Extreme<false>>, 0}, {"mul", dtype, OfTwo<T, Product>, 0},  \
+      {"sub", dtype, OfTwo<T, Difference>, 0}
+
+const HostEntry kSteps[] = {
+    DOVETAIL_FOR_NARROW(BFloat16, "bfloat16"),
+    DOVETAIL_FOR_NARROW(Float16, "float16"),
+    {"to_bfloat16", "float32", ConvertedStep<float, BFloat16>, 0},
+    {"to_float16", "float32", ConvertedStep<float, Float16>, 0},
+    {"to_float32", "bfloat16", ConvertedStep<BFloat16, float>, 0},
+    {"to_float32", "float16", ConvertedStep<Float16, float>, 0},
+};
+#undef DOVETAIL_FOR_NARROW
+
 }  // namespace
+
+const HostEntry* NarrowSteps(size_t* count) {
+  *count = sizeof(kSteps) / sizeof(kSteps[0]);
+  return kSteps;
+}
 
 void WidenBFloat16(const uint16_t* from, int64_t size, float* to) {
   ConvertFloats(reinterpret_cast<const BFloat16*>(from), size, to);

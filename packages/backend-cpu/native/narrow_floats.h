@@ -1,9 +1,12 @@
-// Conversions of floats of 16 bits.
+// Conversions of floats of 16 bits, and steps of expressions with them.
 
 #ifndef DOVETAIL_CPU_NARROW_FLOATS_H_
 #define DOVETAIL_CPU_NARROW_FLOATS_H_
 
+#include <cstddef>
 #include <cstdint>
+
+#include "host_functions.h"
 
 namespace dovetail {
 
@@ -11,6 +14,9 @@ void WidenBFloat16(const uint16_t* from, int64_t size, float* to);
 void WidenFloat16(const uint16_t* from, int64_t size, float* to);
 void NarrowToBFloat16(const float* from, int64_t size, uint16_t* to);
 void NarrowToFloat16(const float* from, int64_t size, uint16_t* to);
+
+// Functions of one or two operands, which are computed in float32, by primitive and dtype.
+const HostEntry* NarrowSteps(size_t* count);
 
 }  // namespace dovetail
 

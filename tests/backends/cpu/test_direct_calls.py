@@ -101,6 +101,21 @@ def test_functions_of_two_arrays_are_what_programs_are(dtype: str, name: str) ->
         assert_same(name, directly(function, row, number), np.asarray(program(row, other)))
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply"])
+def test_complex_numbers(name: str, dtype: str) -> None:
+    parts = np.array([0, -0.0, 1, -2.5, np.inf, np.nan, 0.1])
+    pairs = np.stack(np.meshgrid(parts, parts), -1)
+    values = pairs.view(np.complex128).ravel().astype(dtype)
+    with dt.enable_x64(True):
+        x, y = (jnp.asarray(np.ascontiguousarray(v)) for v in np.meshgrid(values, values))
+        function = getattr(jnp, name)
+        expected = np.asarray(dt.jit(function)(x, y))
+        np.testing.assert_allclose(directly(function, x, y), expected, rtol=1e-6)
+        # A Python number becomes complex, which a program does.
+        np.testing.assert_allclose(function(x, 2), dt.jit(function)(x, 2), rtol=1e-6)
+
+
 def test_choices() -> None:
     for values in VALUES.values():
         x, y = (jnp.asarray(np.ascontiguousarray(v)) for v in np.meshgrid(values, values))

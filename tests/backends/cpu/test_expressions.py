@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -114,6 +115,7 @@ OF_FLOATS = {
     "root": lambda x, y: jnp.sqrt(x),
     "quotient": lambda x, y: x / y,
     "half": lambda x, y: x / 2,
+    "by what has no normal inverse": lambda x, y: (x * 2.0**126) / 2.0**127,
     "cube": lambda x, y: x**3,
     "NaN": lambda x, y: jnp.isnan(x),
 }
@@ -178,3 +180,105 @@ def test_what_is_donated_is_written_over(
         lowered = dt.jit(lambda x, y: x + y, donate_argnums=donated).lower(x, x)
         assert (KERNEL in lowered.as_text()) == by_kernel
         assert lowered.compile().memory_analysis().temp_size_in_bytes < x.nbytes
+
+
+#: Operations that are a kernel alone, where several threads share many elements.
+NARROW = {
+    "add": lax.add,
+    "div": lax.div,
+    "max": lax.max,
+    "min": lax.min,
+    "mul": lax.mul,
+    "sub": lax.sub,
+}
+MANY = 2**16 + 4465
+
+
+@pytest.fixture
+def several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dovetail_cpu.lowerings.expressions._threads", lambda: 2)
+
+
+def assert_same_bits(function: Callable[..., Any], *args: Any) -> None:
+    """What a kernel computes is what XLA does; NaN may have other bits."""
+    compiled = dt.jit(lambda *xs: function(*xs))
+    assert KERNEL in compiled.lower(*args).as_text()
+    with dt.cpu_kernels(False):
+        expected = np.asarray(dt.jit(lambda *xs: function(*xs))(*args))
+    found = np.asarray(compiled(*args))
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    single = {np.dtype("complex64"): np.dtype("float32")}.get(found.dtype, found.dtype)
+    found, expected = found.view(single), expected.view(single)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    numbers = ~np.isnan(expected)
+    bits = np.dtype(f"u{single.itemsize}")
+    np.testing.assert_array_equal(found.view(bits)[numbers], expected.view(bits)[numbers])
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_floats_alone(name: str, dtype: Any, several_threads: None) -> None:
+    """Of all of them, each with another one or with one for all; XLA may keep what is subnormal."""
+    function = NARROW[name]
+    x = np.resize(np.arange(2**16, dtype=np.uint16), MANY).view(dtype)
+    if name in ("max", "min"):
+        x[np.abs(x.astype(np.float32)) < np.finfo(np.float32).tiny] = 0
+    y = np.random.default_rng(0).permutation(x)
+    x[:6] = np.array([-0.0, 0, -np.inf, np.inf, 1, np.nan], dtype)
+    y[:6] = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1], dtype)
+    assert_same_bits(function, x, y)
+    assert_same_bits(lambda x: function(lax.full_like(x, 1.5), x), x)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+def test_conversions_alone(dtype: Any, several_threads: None) -> None:
+    x = np.resize(np.arange(2**16, dtype=np.uint16), MANY).view(dtype)
+    assert_same_bits(lambda x: lax.convert_element_type(x, np.float32), x)
+    patterns = np.arange(MANY, dtype=np.uint32) * np.uint32(61441)
+    normal = (patterns & 0x7F800000 != 0) | (patterns & 0x7FFFFFFF == 0)
+    singles = np.where(normal, patterns, 0).astype(np.uint32).view(np.float32)
+    assert_same_bits(lambda x: lax.convert_element_type(x, dtype), singles)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul"])
+def test_complex_numbers_alone(name: str, several_threads: None) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, MANY, 2)).astype(np.float32).view(np.complex64)[..., 0]
+    special = np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1, 1e-40, -2.5])
+    parts = np.stack(np.meshgrid(special, special, special, special), -1).reshape(-1, 4)
+    x[: len(parts)], y[: len(parts)] = parts.view(np.complex64).T
+    compiled = dt.jit(NARROW[name])
+    assert KERNEL in compiled.lower(x, y).as_text()
+    with dt.cpu_kernels(False):
+        expected = np.asarray(dt.jit(lambda x, y: NARROW[name](x, y))(x, y))
+    np.testing.assert_allclose(compiled(x, y), expected, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_reciprocal_roots_alone(dtype: str, several_threads: None) -> None:
+    with dt.enable_x64(True):
+        x = np.geomspace(1.2e-38, 3.4e38, MANY).astype(dtype)
+        x[:5] = 0, -0.0, np.inf, -1, np.nan
+        compiled = dt.jit(lax.rsqrt)
+        assert KERNEL in compiled.lower(x).as_text()
+        with np.errstate(all="ignore"):
+            exact = 1 / np.sqrt(x.astype(np.longdouble))
+        found = np.asarray(compiled(x))
+        np.testing.assert_array_equal(found[:5], exact[:5])
+        units = np.abs(found[5:] - exact[5:]) / np.spacing(found[5:])
+        assert units.max() < 1.5
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.astype(np.float16) * x.astype(np.float16),
+        lambda x: lax.convert_element_type(x, ml_dtypes.bfloat16) + 1,
+        lambda x: lax.convert_element_type(x, np.int32),
+        lambda x: lax.convert_element_type(x[: MANY // 2], np.float16),
+    ],
+)
+def test_other_programs_of_many(
+    function: Callable[[Any], Any], several_threads: None, drawn: Callable[..., Any]
+) -> None:
+    assert KERNEL not in dt.jit(function).lower(drawn("float32", MANY)).as_text()

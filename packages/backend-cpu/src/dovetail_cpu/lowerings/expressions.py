@@ -23,7 +23,8 @@ from dovetail_cpu.lowerings.elementary import FUSED, WORTH_A_CALL
 #: The dtypes of values, with that of their bits.
 _BITS: Final = {
     **dict.fromkeys(("float32", "int32", "uint32"), np.int32),
-    **dict.fromkeys(("float64", "int64"), np.int64),
+    **dict.fromkeys(("float64", "int64", "complex64"), np.int64),
+    **dict.fromkeys(("bfloat16", "float16"), np.int16),
     "bool": np.int8,
 }
 _OF_TRUTHS: Final = dict.fromkeys(("and", "eq", "ne", "not", "or", "select_n", "xor"), 1)
@@ -34,7 +35,7 @@ _OF_INTEGERS: Final = {
 _OF_FLOATS: Final = {
     **dict.fromkeys(("abs", "add", "ge", "gt", "le", "lt", "max", "min", "mul", "neg", "sub"), 1),
     **dict.fromkeys(("ceil", "eq", "floor", "ne", "select_n", "sign", "square"), 1),
-    **dict.fromkeys(("div", "sqrt"), 2),
+    **dict.fromkeys(("div", "rsqrt", "sqrt"), 2),
 }
 #: By dtype, how long a step takes, relative to loading and storing a block.
 _ARITHMETIC: Final[Mapping[str, Mapping[str, int]]] = {
@@ -43,6 +44,18 @@ _ARITHMETIC: Final[Mapping[str, Mapping[str, int]]] = {
     "float32": {**_OF_FLOATS, "reduce_precision": 1},
     "float64": _OF_FLOATS,
 }
+_SIMPLE: Final = ("float32", "float64")
+#: What is a step only where it is the whole program: of several, XLA rounds the last one alone.
+_ALONE: Final = {
+    **dict.fromkeys(("bfloat16", "float16"), ("add", "div", "max", "min", "mul", "sub")),
+    "complex64": ("add", "mul", "sub"),
+}
+#: By what is converted to what; the name of the step tells the latter.
+_CONVERTED: Final = frozenset(
+    pair
+    for narrow in ("bfloat16", "float16")
+    for pair in ((narrow, "float32"), ("float32", narrow))
+)
 #: Equations that call a jaxpr, by the parameter that it is.
 _CALLS: Final = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "jit": "jaxpr"}
 #: What the tables of host functions compute slowly, or not as kernels do.
@@ -81,6 +94,7 @@ class _Expression:
         self.operands: list[list[_Value | int]] = []
         self.constants: list[int] = []
         self.cost = self.unfused = 0
+        self.must_be_alone = False
         self._shape = shape
         self._size = math.prod(shape)
         self._values: dict[Any, _Value] = {
@@ -124,17 +138,24 @@ class _Expression:
         if name == "reduce_precision" and params["exponent_bits"] == 8:
             # Its number is negative, by which the kernel tells it from values.
             operands.append(-int(params["mantissa_bits"]))
+        elif name == "convert_element_type":
+            new = params["new_dtype"].name
+            if (dtype, new) not in _CONVERTED:
+                raise KeyError(name)
+            name = f"to_{new}"
         elif any(value is not None for value in params.values()):
             raise KeyError(name)
-        if name == "div" and dtype.startswith("float") and isinstance(eqn.invars[1], Literal):
+        if name == "div" and dtype in _SIMPLE and isinstance(eqn.invars[1], Literal):
             inverse = 1 / float(eqn.invars[1].val or math.nan)
-            if abs(math.frexp(inverse)[0]) == 0.5:
+            if abs(math.frexp(inverse)[0]) == 0.5 and abs(inverse) >= np.finfo(dtype).tiny:
                 name, operands[1] = "mul", self._constant(inverse, eqn.invars[1].aval)
         return self._step(name, dtype, operands)
 
     def _step(self, name: str, dtype: str, operands: list[_Value | int]) -> _Value:
         if name in _ARITHMETIC.get(dtype, ()):
             self.cost += _ARITHMETIC[dtype][name]
+        elif name in _ALONE.get(dtype, ()) or name.startswith("to_"):
+            self.must_be_alone = True
         elif (name, dtype) in _FUNCTIONS and dtype in _ARITHMETIC:
             self.unfused += name not in FUSED
         else:
@@ -154,6 +175,8 @@ class _Expression:
     @property
     def suits(self) -> bool:
         """Whether XLA would take longer: for several loops and passes over memory."""
+        if self.must_be_alone and len(self.names) > 1:
+            return False
         if self.unfused:
             return len(self.names) > 1 and self.cost <= _EACH * self.unfused
         few = 1 <= len(self.names) <= _FEW_STEPS
@@ -251,7 +274,8 @@ def _is_of(called: Any, arguments: list[Any]) -> bool:
 
 def first(rules: LoweringTable) -> LoweringTable:
     """The rules, and for the last equation of a program first whether it ends an expression."""
-    names = {*chain(*_ARITHMETIC.values()), "integer_pow", *(name for name, _ in _FUNCTIONS)}
+    names = {*chain(*_ARITHMETIC.values()), *(name for name, _ in _FUNCTIONS)}
+    names |= {"convert_element_type", "integer_pow"}
     return LoweringTable([{**rules, **{name: _or_rule(rules.get(name)) for name in names}}])
 
 
