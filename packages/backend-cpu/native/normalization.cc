@@ -1,5 +1,5 @@
-// Rows less their mean, divided by the root of their variance or mean square, and perhaps scaled and
-// shifted; and logarithms of softmax.
+// Rows less their mean, divided by the root of their variance or mean square, and perhaps scaled
+// and shifted; and logarithms of softmax.
 //
 // A row is read from memory once, and its result written at once.
 
@@ -77,8 +77,8 @@ void Normalize(const float* x, float mean, const Factor& factor, const Affine& a
   }
 }
 
-// Rows, their results, and what is done to them. The variance is a sum divided by `divisor`, to which
-// `epsilon` is added. Functions get the parts of a row, with their sums.
+// Rows, their results, and what is done to them. The variance is a sum divided by `divisor`, to
+// which `epsilon` is added. Functions get the parts of a row, with their sums.
 struct Normalization {
   const float* x;
   float* out;
