@@ -4,14 +4,12 @@
 // What is subtracted is one number for each result, as a mean is, or an array of the same shape.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <vector>
 
-#include "exponential.h"
+#include "differences.h"
 #include "kernel.h"
 #include "parallel.h"
+#include "row_parts.h"
 #include "sums.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -19,21 +17,6 @@ namespace dovetail {
 namespace {
 
 enum Function : int64_t { kSquare, kExponential };
-
-template <typename T>
-constexpr int64_t kRowLanes = kVectorBytes / sizeof(T);
-
-struct Square {
-  template <typename V>
-  static DOVETAIL_INLINE V Of(V x) {
-    return x * x;
-  }
-};
-
-struct Power {
-  static DOVETAIL_INLINE Singles Of(Singles x) { return Exponential::Of(x); }
-  static float Of(float x) { return Exponential::Of(Singles{} + x)[0]; }
-};
 
 // A function of the numbers of rows, less one for each row.
 template <typename F, typename T>
@@ -146,37 +129,6 @@ ffi::Error SumsOfDifferences(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuf
                              : Sums<Power>(pool, x, y, to, s.outer, s.size, s.inner);
 }
 
-constexpr int64_t kFloats = kRowLanes<float>;
-constexpr float kNone = -std::numeric_limits<float>::infinity();
-
-// The larger of two; of NaN, the second.
-DOVETAIL_INLINE Singles Most(Singles a, Singles b) { return a > b ? a : b; }
-
-// A factor in two parts: what is multiplied by it is rounded as if divided.
-struct Factor {
-  explicit Factor(double sum) : high(float(1 / sum)), low(float(1 / sum - high)) {}
-  DOVETAIL_INLINE Singles Times(Singles x) const { return x * high + x * low; }
-  float high, low;
-};
-
-// The largest number of a part of a row, or no less than that of its numbers beside NaN.
-float LargestOf(const float* x, int64_t size) {
-  Singles most[4];
-  for (Singles& v : most) v = Singles{} + kNone;
-  int64_t i = 0;
-  for (; i + 4 * kFloats <= size; i += 4 * kFloats) {
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) most[j] = Most(Load<Singles>(x + i + j * kFloats), most[j]);
-  }
-  for (; i < size; i += kFloats) {
-    most[0] = Most(Load<Singles>(x + std::min(i, size - kFloats)), most[0]);
-  }
-  const Singles all = Most(Most(most[0], most[1]), Most(most[2], most[3]));
-  float largest = kNone;
-  for (int64_t lane = 0; lane < kFloats; ++lane) largest = std::max(largest, all[lane]);
-  return largest;
-}
-
 // Writes exponentials of a part of a row, perhaps where it was, and returns their sum.
 float Exponentials(const float* x, float shift, float* out, int64_t size) {
   Singles sums[4] = {};
@@ -216,65 +168,21 @@ struct Arrays {
   float *out, *sums;
 };
 
-// A row of one vector and more, in parts of which `each` calls a function with the number.
-template <typename Each>
-void PowersOfRow(const Arrays& a, int64_t row, int64_t size, int64_t parts, double* found,
-                 const Each& each) {
-  const float* const x = a.x + row * size;
-  float* const out = a.out + row * size;
-  const auto part = [&](int64_t i, const auto& body) {
-    const int64_t begin = size * i / parts;
-    body(begin, size * (i + 1) / parts - begin);
-  };
-  const auto for_parts = [&](const auto& body) {
-    each([&](int64_t i) {
-      part(i, [&](int64_t begin, int64_t count) { body(i, begin, count); });
-    });
-  };
-  float shift;
-  if (a.shifts == nullptr) {
-    for_parts([&](int64_t i, int64_t begin, int64_t count) {
-      found[i] = LargestOf(x + begin, count);
-    });
-    shift = static_cast<float>(*std::max_element(found, found + parts));
-  } else {
-    shift = a.shifts[row];
-  }
-  for_parts([&](int64_t i, int64_t begin, int64_t count) {
-    found[i] = Exponentials(x + begin, shift, out + begin, count);
-  });
-  double sum = 0;
-  for (int64_t i = 0; i < parts; ++i) sum += found[i];
-  if (a.sums != nullptr) {
-    a.sums[row] = static_cast<float>(sum);
-    return;
-  }
-  const Factor factor(sum);
-  for_parts([&](int64_t, int64_t begin, int64_t count) { Multiply(out + begin, count, factor); });
-}
-
 void PowersOfRows(ffi::ThreadPool& pool, const Arrays& a, int64_t rows, int64_t size) {
-  // A part stays in the nearest caches.
-  constexpr int64_t kPart = 4096;
-  const int64_t parts = (size + kPart - 1) / kPart;
-  if (rows < ThreadsOf(pool) && size >= 2 * kPerThread) {
-    std::vector<double> found(parts);
-    for (int64_t row = 0; row < rows; ++row) {
-      PowersOfRow(a, row, size, parts, found.data(), [&](const auto& body) {
-        ForNeighbours(pool, parts, PartsOf(pool, size), body);
-      });
+  ForRowsInParts(pool, rows, size, [&](int64_t row, const auto& parts) {
+    const float* const x = a.x + row * size;
+    float* const out = a.out + row * size;
+    const auto largest = [&](int64_t begin, int64_t count) { return LargestOf(x + begin, count); };
+    const float shift = a.shifts == nullptr ? float(parts.Largest(largest)) : a.shifts[row];
+    const double sum = parts.Sum([&](int64_t begin, int64_t count) {
+      return Exponentials(x + begin, shift, out + begin, count);
+    });
+    if (a.sums != nullptr) {
+      a.sums[row] = static_cast<float>(sum);
+      return;
     }
-    return;
-  }
-  const int64_t shares = std::min(rows, PartsOf(pool, rows * size));
-  ParallelFor(pool, shares, [&](int64_t share) {
-    std::vector<double> found(parts);
-    for (int64_t row = rows * share / shares; row < rows * (share + 1) / shares; ++row) {
-      if (row % 64 == 0 || parts > 64) EndIfInterrupted();
-      PowersOfRow(a, row, size, parts, found.data(), [&](const auto& body) {
-        for (int64_t i = 0; i < parts; ++i) body(i);
-      });
-    }
+    const Factor factor(sum);
+    parts.For([&](int64_t begin, int64_t count) { Multiply(out + begin, count, factor); });
   });
 }
 

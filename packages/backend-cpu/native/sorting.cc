@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "host_functions.h"
 #include "kernel.h"
 #include "key_order.h"
+#include "large_pages.h"
 #include "parallel.h"
 #include "quicksort.h"
 #include "radix_sort.h"
@@ -158,64 +161,135 @@ bool SortByBuckets(ffi::ThreadPool* pool, int64_t* packed, int64_t* spare, int64
   return true;
 }
 
-// Sorts integers of 32 bits with a value each, where they are spread evenly over all of 32 bits, as
-// random words are: into buckets of their highest bits, as above, but without the range, and with
-// values in the place of positions, which nothing need look up. A bit in `flipped` turns the order
-// of a bit around. Returns whether it did; `spare` has as many elements.
-bool SortPairs(ffi::ThreadPool* pool, const uint32_t* keys, const uint32_t* values, int64_t size,
-               uint32_t flipped, uint32_t* sorted_keys, uint32_t* sorted_values, uint64_t* spare) {
-  constexpr int64_t kFew = 1 << 14, kMostThreads = 4;
-  constexpr int kMostBits = 12;
-  if (size < kFew || size >= int64_t{1} << 32) return false;
-  if (pool != nullptr && ThreadsOf(*pool) > kMostThreads) return false;
-  int bits = kMostBits;
-  while (size >> bits < 64) --bits;
-  const int64_t buckets = int64_t{1} << bits, most = buckets;
-  const auto bucket_of = [=](uint32_t key) { return (key ^ flipped) >> (32 - bits); };
+// Keys of 32 bits with a value each. A bit in `flipped` turns the order of a bit of keys around.
+struct Pairs {
+  const uint32_t *keys, *values;
+  int64_t size;
+  uint32_t flipped;
+
+  uint32_t BucketOf(int64_t i, int bits) const { return (keys[i] ^ flipped) >> (32 - bits); }
+  uint64_t At(int64_t i) const { return uint64_t{keys[i]} << 32 | values[i]; }
+};
+
+// Pairs in buckets of the highest bits of their keys.
+struct Buckets {
+  int bits;
+  std::vector<uint32_t> begins, counts;  // Of each in `pairs`.
+  uint64_t* pairs;
+};
+
+// More buckets would be written to than stay in the nearest caches, or of which the table of pages
+// is at hand.
+constexpr int kMostBits = 12, kRoomyBits = 11;
+// Fewer are sorted as quickly without.
+constexpr int64_t kFewPairs = 1 << 14;
+
+int BitsOf(int64_t size, int most) {
+  while (size >> most < 64) --most;
+  return most;
+}
+
+// How many pairs a bucket has room for, which chance does not exceed. As an odd number of cache
+// lines, so that buckets do not meet in the same places of a cache.
+int64_t RoomOf(int64_t size, int bits) {
+  const auto mean = static_cast<double>(size >> bits);
+  return ((static_cast<int64_t>(mean + 8 * std::sqrt(mean)) / 8 + 1) | 1) * 8;
+}
+
+// Fills buckets of so much room, without counting before. Returns whether there was enough.
+bool FillRoomy(const Pairs& from, Buckets& to) {
+  const int64_t room = RoomOf(from.size, to.bits), buckets = int64_t{1} << to.bits;
+  for (int64_t i = 0; i < buckets; ++i) to.begins[i] = static_cast<uint32_t>(i * room);
+  uint32_t* const counts = to.counts.data();
+  bool suffices = true;
+  InPieces(0, from.size, [&, from, bits = to.bits, pairs = to.pairs](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && suffices; ++i) {
+      const uint32_t bucket = from.BucketOf(i, bits), count = counts[bucket];
+      suffices = count < room;
+      if (!suffices) return;
+      counts[bucket] = count + 1;
+      pairs[bucket * room + count] = from.At(i);
+    }
+  });
+  return suffices;
+}
+
+// Counts first, and fills buckets that have no more room than they need. Returns whether none has
+// more than their own number.
+bool FillExactly(const Pairs& from, Buckets& to) {
+  const int64_t buckets = int64_t{1} << to.bits;
   // Neighbours are counted apart, so that equal ones need not wait for one another.
   std::vector<uint32_t> ends(2 * buckets);
   uint32_t *const counts = ends.data(), *const others = counts + buckets;
   // A few elements tell first that it would be in vain.
   constexpr int64_t kStep = 64;
-  for (int64_t i = 0; i < size; i += kStep) ++counts[bucket_of(keys[i])];
-  if (kStep * *std::max_element(counts, counts + buckets) > 8 * kStep + 2 * most) return false;
+  for (int64_t i = 0; i < from.size; i += kStep) ++counts[from.BucketOf(i, to.bits)];
+  if (kStep * *std::max_element(counts, others) > 8 * kStep + 2 * buckets) return false;
   std::fill(ends.begin(), ends.end(), 0);
-  InPieces(0, size / 2, [&](int64_t begin, int64_t end) {
+  InPieces(0, from.size / 2, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      ++counts[bucket_of(keys[2 * i])];
-      ++others[bucket_of(keys[2 * i + 1])];
+      ++counts[from.BucketOf(2 * i, to.bits)];
+      ++others[from.BucketOf(2 * i + 1, to.bits)];
     }
   });
-  if (size % 2 != 0) ++counts[bucket_of(keys[size - 1])];
-  uint32_t before = 0, longest = 0;
+  if (from.size % 2 != 0) ++counts[from.BucketOf(from.size - 1, to.bits)];
+  uint32_t before = 0;
   for (int64_t i = 0; i < buckets; ++i) {
-    const uint32_t count = counts[i] + others[i];
-    longest = std::max(longest, count);
-    counts[i] = before;
-    before += count;
+    to.counts[i] = counts[i] + others[i];
+    to.begins[i] = counts[i] = before;
+    before += to.counts[i];
   }
-  if (longest > most) return false;
-  InPieces(0, size, [&](int64_t begin, int64_t end) {
+  if (*std::max_element(to.counts.begin(), to.counts.end()) > buckets) return false;
+  InPieces(0, from.size, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      spare[counts[bucket_of(keys[i])]++] = uint64_t{keys[i]} << 32 | values[i];
+      to.pairs[counts[from.BucketOf(i, to.bits)]++] = from.At(i);
     }
   });
+  return true;
+}
+
+// Sorts pairs by their keys where these are spread evenly over all of 32 bits, as random words are:
+// in buckets, as above, but without the range, and with values in the place of positions, which
+// nothing need look up. Returns whether it did.
+bool SortPairs(ffi::ThreadPool* pool, const Pairs& from, uint32_t* sorted_keys,
+               uint32_t* sorted_values) {
+  constexpr int64_t kMostThreads = 4;
+  const int64_t size = from.size;
+  if (size < kFewPairs || size >= int64_t{1} << 32) return false;
+  if (pool != nullptr && ThreadsOf(*pool) > kMostThreads) return false;
+  const auto buckets_of = [](int bits, uint64_t* pairs) {
+    const int64_t count = int64_t{1} << bits;
+    return Buckets{bits, std::vector<uint32_t>(count), std::vector<uint32_t>(count), pairs};
+  };
+  const int roomy = BitsOf(size, kRoomyBits);
+  const int64_t most = int64_t{1} << roomy, room = RoomOf(size, roomy);
+  const LargePages<uint64_t> memory(room <= most ? most * room : size);
+  Buckets all = buckets_of(roomy, memory.get());
+  if (room > most || !FillRoomy(from, all)) {
+    all = buckets_of(BitsOf(size, kMostBits), memory.get());
+    if (!FillExactly(from, all)) return false;
+  }
+  const int bits = all.bits;
+  const int64_t buckets = int64_t{1} << bits;
+  std::vector<int64_t> results(buckets);
+  std::partial_sum(all.counts.begin(), all.counts.end() - 1, results.begin() + 1);
+  const int64_t longest = *std::max_element(all.counts.begin(), all.counts.end());
   const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, kStepsOfSort * size);
   const auto sort_part = [&](int64_t part) {
     const auto ranks = Uninitialized<int32_t>(longest), other = Uninitialized<int32_t>(longest);
     for (int64_t i = buckets * part / parts; i < buckets * (part + 1) / parts; ++i) {
       EndIfInterrupted();
-      const int64_t begin = i == 0 ? 0 : counts[i - 1], own = counts[i] - begin;
-      const uint64_t* const from = spare + begin;
+      const int64_t own = all.counts[i], to = results[i];
+      const uint64_t* const pairs = all.pairs + all.begins[i];
       for (int64_t j = 0; j < own; ++j) {
-        const uint32_t key = (static_cast<uint32_t>(from[j] >> 32) ^ flipped) << bits;
+        const uint32_t key = (static_cast<uint32_t>(pairs[j] >> 32) ^ from.flipped) << bits;
         ranks[j] = static_cast<int32_t>((key | static_cast<uint32_t>(j)) ^ uint32_t{1} << 31);
       }
       SortNumbers(nullptr, ranks.get(), other.get(), own);
       for (int64_t j = 0; j < own; ++j) {
-        const uint64_t pair = from[ranks[j] & (most - 1)];
-        sorted_keys[begin + j] = static_cast<uint32_t>(pair >> 32);
-        sorted_values[begin + j] = static_cast<uint32_t>(pair);
+        const uint64_t pair = pairs[ranks[j] & (buckets - 1)];
+        sorted_keys[to + j] = static_cast<uint32_t>(pair >> 32);
+        sorted_values[to + j] = static_cast<uint32_t>(pair);
       }
     }
   };
@@ -354,10 +428,14 @@ class Rows {
   void SortTogether(ffi::ThreadPool* pool, int64_t begin, int64_t end) const {
     const int64_t listed = keys_ > 1 || operands_[0].width == 8 ? size_ : 0;
     const auto positions = Uninitialized<uint32_t>(listed), before = Uninitialized<uint32_t>(listed);
-    const auto packed = Uninitialized<int64_t>(size_), spare = Uninitialized<int64_t>(size_);
+    std::unique_ptr<int64_t[]> packed, spare;
     for (int64_t row = begin; row < end; ++row) {
       EndIfInterrupted();
-      if (SortAsPairs(pool, row, spare.get())) continue;
+      if (SortAsPairs(pool, row)) continue;
+      if (packed == nullptr) {
+        packed = Uninitialized<int64_t>(size_);
+        spare = Uninitialized<int64_t>(size_);
+      }
       for (int64_t k = keys_ - 1; k >= 0; --k) {
         if (k < keys_ - 1) std::copy(positions.get(), positions.get() + size_, before.get());
         ByWidth(operands_[k].width, [&](auto bits) {
@@ -382,16 +460,16 @@ class Rows {
   }
 
   // Integers with one value each of the same width.
-  bool SortAsPairs(ffi::ThreadPool* pool, int64_t row, int64_t* spare) const {
+  bool SortAsPairs(ffi::ThreadPool* pool, int64_t row) const {
     if (keys_ > 1 || operands_.size() != 2) return false;
     const Operand &keys = operands_[0], &values = operands_[1];
     if (keys.width != 4 || values.width != 4) return false;
     const Kind kind = OrderOf<uint32_t>(keys.type).kind;
     if (kind == Kind::kFloat) return false;
-    return SortPairs(pool, keys.row<uint32_t>(row, size_), values.row<uint32_t>(row, size_), size_,
-                     kind == Kind::kSigned ? uint32_t{1} << 31 : 0,
-                     keys.result<uint32_t>(row, size_), values.result<uint32_t>(row, size_),
-                     reinterpret_cast<uint64_t*>(spare));
+    const Pairs pairs{keys.row<uint32_t>(row, size_), values.row<uint32_t>(row, size_), size_,
+                      kind == Kind::kSigned ? uint32_t{1} << 31 : 0};
+    return SortPairs(pool, pairs, keys.result<uint32_t>(row, size_),
+                     values.result<uint32_t>(row, size_));
   }
 
   // Takes the sorted key from what positions were sorted by, if it is all there.

@@ -149,7 +149,13 @@ def test_sorts_by_buckets_whatever_the_range(size: int) -> None:
     crowded[one] = crowded[0] + one % 5  # more than the places of a bucket
     hidden = even.copy()
     hidden[np.arange(size) % 64 > 40] = 12_345  # where no sample is taken
-    keys = [crowded, hidden, *(even >> np.uint64(bits) for bits in (0, 1, 8, 15, 20, 24, 31))]
+    uneven = (even + even[::-1]) >> np.uint64(1)  # twice as many in the middle
+    keys = [
+        crowded,
+        hidden,
+        uneven,
+        *(even >> np.uint64(bits) for bits in (0, 1, 8, 15, 20, 24, 31)),
+    ]
     for key in keys:
         for x in (key.astype(np.uint32), (key.astype(np.int64) - 2**31).astype(np.int32)):
             assert_same_bits(jnp.argsort(x), np.argsort(x, kind="stable").astype(np.int32))
@@ -158,6 +164,17 @@ def test_sorts_by_buckets_whatever_the_range(size: int) -> None:
             found = lax.sort_key_val(x, values)
             assert_same_bits(found[0], x[order])
             assert_same_bits(found[1], values[order])
+
+
+def test_sorts_more_pairs_than_buckets_have_room_for() -> None:
+    generator = np.random.default_rng(4)
+    for size in (3_300_000, 3_700_000):  # one more than fits, or less
+        keys = generator.integers(0, 2**32, size, np.uint32)
+        values = generator.integers(0, 2**32, size, np.uint32)
+        found = lax.sort_key_val(keys, values)
+        order = np.argsort(keys, kind="stable")
+        assert_same_bits(found[0], keys[order])
+        assert_same_bits(found[1], values[order])
 
 
 @pytest.mark.parametrize("shape", [(3, 70_000), (1, 200_000), (200_000,), (30_000, 3), (0, 4)])

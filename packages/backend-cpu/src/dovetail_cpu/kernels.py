@@ -56,12 +56,14 @@ GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
 KRONECKER: Final = "dovetail_kronecker"
 LAPACK: Final = "dovetail_lapack"
 LOG_OF_EXPONENTIALS: Final = "dovetail_logaddexp"
+LOG_SOFTMAX: Final = "dovetail_log_softmax"
 LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
 MATRIX_VECTOR: Final = {
     "float32": "dovetail_matrix_vector_f32",
     "float64": "dovetail_matrix_vector_f64",
 }
 MULTIPLY_NARROW: Final = "dovetail_multiply_narrow"
+NORMALIZE_ROWS: Final = "dovetail_normalize_rows"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 PARTING_POSITIONS: Final = "dovetail_parting_positions"
 PIVOTS: Final = "dovetail_pivots"
@@ -125,8 +127,10 @@ _TARGETS: Final = (
     LAPACK,
     LINEAR_RECURRENCE,
     LOG_OF_EXPONENTIALS,
+    LOG_SOFTMAX,
     *MATRIX_VECTOR.values(),
     MULTIPLY_NARROW,
+    NORMALIZE_ROWS,
     ORDER_STATISTICS,
     PARTING_POSITIONS,
     PIVOTS,

@@ -24,6 +24,7 @@ from dovetail_cpu.lowerings import (
     joining,
     linalg,
     matrix_products,
+    normalization,
     padding,
     random,
     reduction,
@@ -38,34 +39,36 @@ from dovetail_cpu.lowerings import (
 __all__ = ["LOWERINGS"]
 
 LOWERINGS: Final = expressions.first(
-    LoweringTable(
-        [
-            boxes.TABLE,
-            contraction.TABLE,
-            convolution.TABLE,
-            cumulative.TABLE,
-            differences.TABLE,
-            distances.TABLE,
-            division.TABLE,
-            eigen.TABLE,
-            elementary.TABLE,
-            error_functions.TABLE,
-            exponentials.TABLE,
-            exported.TABLE,
-            fourier.TABLE,
-            gathering.TABLE,
-            joining.TABLE,
-            linalg.TABLE,
-            matrix_products.TABLE,
-            padding.TABLE,
-            random.TABLE,
-            reduction.TABLE,
-            remat.TABLE,
-            scattering.TABLE,
-            selection.TABLE,
-            sorting.TABLE,
-            sparse.TABLE,
-            windows.TABLE,
-        ]
+    normalization.first(
+        LoweringTable(
+            [
+                boxes.TABLE,
+                contraction.TABLE,
+                convolution.TABLE,
+                cumulative.TABLE,
+                differences.TABLE,
+                distances.TABLE,
+                division.TABLE,
+                eigen.TABLE,
+                elementary.TABLE,
+                error_functions.TABLE,
+                exponentials.TABLE,
+                exported.TABLE,
+                fourier.TABLE,
+                gathering.TABLE,
+                joining.TABLE,
+                linalg.TABLE,
+                matrix_products.TABLE,
+                padding.TABLE,
+                random.TABLE,
+                reduction.TABLE,
+                remat.TABLE,
+                scattering.TABLE,
+                selection.TABLE,
+                sorting.TABLE,
+                sparse.TABLE,
+                windows.TABLE,
+            ]
+        )
     )
 )

@@ -49,14 +49,14 @@ def found_in(x: Any, aval: Any, axes: tuple[int, ...]) -> Differences | None:
     if getattr(difference, "name", "") != "stablehlo.subtract":
         return None
     minuend, subtrahend = difference.operands
-    spread = _spread_along(subtrahend, aval.shape, axes)
+    spread = spread_along(subtrahend, aval.shape, axes)
     if spread is not None:
         return Differences(function, minuend, spread, False)
     whole = function == SQUARE and axes == tuple(range(axes[0], aval.ndim))
     return Differences(function, minuend, subtrahend, True) if whole else None
 
 
-def _spread_along(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def spread_along(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """What a value of a shape repeats along axes: one number for all elements along them."""
     owner = x.owner
     if getattr(owner, "name", "") != "stablehlo.broadcast_in_dim":
@@ -108,7 +108,7 @@ def with_sums(context: Any, x: Any) -> Any:
         return NotImplemented
     (axes,) = summed
     minuend, subtrahend = x.owner.operands
-    spread = _spread_along(subtrahend, aval.shape, axes)
+    spread = spread_along(subtrahend, aval.shape, axes)
     if spread is None or is_of_products(minuend):
         return NotImplemented
     others = tuple(size for axis, size in enumerate(aval.shape) if axis not in axes)
@@ -127,7 +127,7 @@ def with_sums(context: Any, x: Any) -> Any:
 
 def sums_beside(x: Any, aval: Any, axes: tuple[int, ...]) -> Any:
     """The sums that were computed with exponentials."""
-    if _kernel_of(x) != kernels.EXPONENTIALS_AND_SUMS or axes_of(x, aval.ndim) != axes:
+    if kernel_of(x) != kernels.EXPONENTIALS_AND_SUMS or axes_of(x, aval.ndim) != axes:
         return NotImplemented
     return x.owner.results[1]
 
@@ -141,11 +141,11 @@ def div(context: Any, x: Any, y: Any) -> Any:
     means = window_kernels.divided(context, x, y)
     if means is not NotImplemented:
         return means
-    if _kernel_of(x) != kernels.EXPONENTIALS_AND_SUMS or root(y) != x.owner.results[1]:
+    if kernel_of(x) != kernels.EXPONENTIALS_AND_SUMS or root(y) != x.owner.results[1]:
         return NotImplemented
     (aval, _), (out,) = context.avals_in, context.avals_out
     axes, (minuend, shift) = axes_of(x, aval.ndim), x.owner.operands
-    if _spread_along(y, aval.shape, axes) is None or not is_largest(root(shift), minuend, axes):
+    if spread_along(y, aval.shape, axes) is None or not is_largest(root(shift), minuend, axes):
         return NotImplemented
     (result,) = kernels.call(
         context,
@@ -183,21 +183,22 @@ def root(x: Any) -> Any:
     return x
 
 
-def _kernel_of(x: Any) -> str:
+def kernel_of(x: Any) -> str:
     """The name of the kernel whose result a value is, or an empty one."""
     if getattr(x.owner, "name", "") != "stablehlo.custom_call":
         return ""
     return str(x.owner.attributes["call_target_name"].value)
 
 
-def _attribute(x: Any, name: str) -> int:
+def attribute(x: Any, name: str) -> int:
+    """An integer or truth that a kernel was told."""
     return int(x.owner.attributes["backend_config"][name].value)
 
 
 def axes_of(x: Any, rank: int) -> tuple[int, ...]:
     """The axes along which a kernel reduces an array."""
-    end = rank - _attribute(x, "after")
-    return tuple(range(end - _attribute(x, "count"), end))
+    end = rank - attribute(x, "after")
+    return tuple(range(end - attribute(x, "count"), end))
 
 
 def is_largest(best: Any, x: Any, axes: tuple[int, ...]) -> bool:
@@ -207,8 +208,8 @@ def is_largest(best: Any, x: Any, axes: tuple[int, ...]) -> bool:
         return False
     if name == "stablehlo.custom_call":
         return (
-            _kernel_of(best) == kernels.REDUCE
-            and _attribute(best, "operation") == _MAXIMUM
+            kernel_of(best) == kernels.REDUCE
+            and attribute(best, "operation") == _MAXIMUM
             and axes_of(best, x.type.rank) == axes
         )
     return is_reduction(best, "maximum", axes)

@@ -64,7 +64,7 @@ _OF_NUMBERS: Final[dict[str, np.dtype[Any]]] = {
 }
 
 
-def _is_stored(x: Any, aval: Any) -> bool:
+def is_stored(x: Any, aval: Any) -> bool:
     """Whether an operand is in memory, or written there in a fraction of the reduction's time.
 
     Others are computed in the loop that reduces them.
@@ -88,7 +88,7 @@ def _reduce_by_kernel(
         or not axes
         or tuple(axes) != tuple(range(axes[0], axes[-1] + 1))
         or not suits_kernel(context, aval)
-        or not _is_stored(x, aval)
+        or not is_stored(x, aval)
         or are_short(aval, axes[0], FEW_OF_EXTREMES if compared else FEW)
     ):
         return NotImplemented
@@ -322,7 +322,7 @@ def _of_differences(context: Any, x: Any, aval: Any, axes: tuple[int, ...]) -> A
     if found is None:
         return differences.sums_beside(x, aval, axes)
     values = (found.minuend, found.subtrahend) if found.is_whole else (found.minuend,)
-    if found.function == differences.SQUARE and not all(_is_stored(v, aval) for v in values):
+    if found.function == differences.SQUARE and not all(is_stored(v, aval) for v in values):
         return NotImplemented
     if found.function == differences.EXPONENTIAL and differences.is_of_products(found.minuend):
         return NotImplemented

@@ -1,0 +1,41 @@
+// Memory that is written to in many places at once.
+
+#ifndef DOVETAIL_CPU_LARGE_PAGES_H_
+#define DOVETAIL_CPU_LARGE_PAGES_H_
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace dovetail {
+
+// Memory for which the system is asked to use large pages: of small ones a processor keeps too few
+// at hand. Throws std::bad_alloc.
+template <typename T>
+class LargePages {
+ public:
+  explicit LargePages(int64_t size)
+      : bytes_((std::max<size_t>(1, size) * sizeof(T) + kPage - 1) / kPage * kPage),
+        first_(static_cast<T*>(::operator new(bytes_, kAligned))) {
+#if defined(MADV_HUGEPAGE)
+    madvise(first_, bytes_, MADV_HUGEPAGE);  // If it will not, pages are small.
+#endif
+  }
+  LargePages(const LargePages&) = delete;
+  LargePages& operator=(const LargePages&) = delete;
+  ~LargePages() { ::operator delete(first_, kAligned); }
+  T* get() const { return first_; }
+
+ private:
+  static constexpr size_t kPage = size_t{1} << 21;
+  static constexpr std::align_val_t kAligned{kPage};
+  size_t bytes_;
+  T* first_;
+};
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_CPU_LARGE_PAGES_H_
