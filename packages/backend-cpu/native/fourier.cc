@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "fft_groups.h"
 #include "fft_halves.h"
 #include "fft_lanes.h"
 #include "fft_plan.h"
@@ -282,11 +283,20 @@ void TransformSideBySide(const LanePlan<T>& plan, const T* from, int64_t from_st
   }
 }
 
+#if defined(DOVETAIL_FFT_REGISTERS)
+// Whether rows go together as TransformInGroups has them.
+template <typename T>
+bool GoInGroups(int64_t rows, int64_t n) {
+  const int together = RowsTogether<T>(n);
+  return together > 0 && rows >= together;
+}
+#endif
+
 // Whether several rows are transformed at once, one in each lane.
 template <typename T>
 bool GoSideBySide(int64_t rows, int64_t n) {
 #if defined(DOVETAIL_FFT_REGISTERS)
-  if (FitsRegisters<T>(n)) return false;
+  if (FitsRegisters<T>(n) || GoInGroups<T>(rows, n)) return false;
 #endif
   const bool few = rows < Lanes<T>::kCount;
   return rows > 1 && n <= (few ? kLongestWithSpareLanes : kLongestSideBySide) &&
@@ -298,6 +308,11 @@ template <typename T>
 std::shared_ptr<const RegistersPlan<T>> RegistersPlanOf(int64_t n) {
   static auto& kept = *new Kept<int64_t, RegistersPlan<T>>(kKeptBytes / 8);
   return kept.Get(n, [n] { return std::make_shared<RegistersPlan<T>>(n); });
+}
+template <typename T>
+std::shared_ptr<const GroupsPlan<T>> GroupsPlanOf(int64_t n) {
+  static auto& kept = *new Kept<int64_t, GroupsPlan<T>>(kKeptBytes / 8);
+  return kept.Get(n, [n] { return std::make_shared<GroupsPlan<T>>(n); });
 }
 #endif
 
@@ -319,6 +334,18 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
     const auto transform =
         sign < 0 ? TransformInRegisters<T, true> : TransformInRegisters<T, false>;
     ForPieces(pool, rows, n, [&](int64_t begin, int64_t end) {
+      transform(*plan, from + begin * from_step, from_step, to + begin * to_step, to_step,
+                end - begin, scale);
+    });
+    return;
+  }
+  if (GoInGroups<T>(rows, n)) {
+    const auto plan = GroupsPlanOf<T>(n);
+    const auto transform = sign < 0 ? TransformInGroups<T, true> : TransformInGroups<T, false>;
+    const int64_t together = plan->rows, groups = (rows + together - 1) / together;
+    ForPieces(pool, groups, n * together, [&](int64_t begin, int64_t end) {
+      begin *= together;
+      end = std::min(rows, end * together);
       transform(*plan, from + begin * from_step, from_step, to + begin * to_step, to_step,
                 end - begin, scale);
     });
@@ -492,7 +519,7 @@ struct HalvesBuffer {
 
   explicit HalvesBuffer(int64_t n)
       : step(2 * RoundedUp<T>(n / 2 + 1)),
-        rows(std::max<int64_t>(2, 4096 / n)),
+        rows(std::max<int64_t>(4, 4096 / n / 4 * 4)),
         memory(rows * step),
         combine(IsWholeRow<T>(n) ? CombineRow<T> : CombineHalvesOfRow<T>) {}
 };
