@@ -11,7 +11,10 @@
 #include <complex>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <type_traits>
 
+#include "fft_halves.h"
 #include "fft_lanes.h"
 #include "fft_plan.h"
 #include "fft_registers.h"
@@ -222,14 +225,38 @@ void TransformGroups(const GroupsPlan<T>& plan, const T* from, int64_t from_step
   }
 }
 
-// Rows for which RowsTogether, `from_step` and `to_step` numbers of T apart.
-template <typename T, bool kInverse>
-void TransformInGroups(const GroupsPlan<T>& plan, const T* from, int64_t from_step, T* to,
-                       int64_t to_step, int64_t rows, T scale) {
-  const auto transform = plan.rows == 1   ? TransformGroups<T, 1, kInverse>
-                         : plan.rows == 2 ? TransformGroups<T, 2, kInverse>
-                                          : TransformGroups<T, 4, kInverse>;
-  transform(plan, from, from_step, to, to_step, rows, scale);
+template <typename T>
+std::shared_ptr<const GroupsPlan<T>> GroupsPlanOf(int64_t n) {
+  static auto& kept = *new Kept<int64_t, GroupsPlan<T>>(kKeptBytes / 8);
+  return kept.Get(n, [n] { return std::make_shared<GroupsPlan<T>>(n); });
+}
+
+// Whether there are rows enough that go together.
+template <typename T>
+bool GoInGroups(int64_t rows, int64_t n) {
+  const int together = RowsTogether<T>(n);
+  return together > 0 && rows >= together;
+}
+
+// Such rows, `from_step` and `to_step` numbers of T apart; `sign` is -1 for the inverse.
+template <typename T>
+void TransformInGroups(xla::ffi::ThreadPool* pool, const T* from, int64_t from_step, T* to,
+                       int64_t to_step, int64_t rows, int64_t n, T sign, T scale) {
+  const auto plan = GroupsPlanOf<T>(n);
+  const auto either = [&](auto together) {
+    constexpr int kRows = decltype(together)::value;
+    return sign < 0 ? TransformGroups<T, kRows, true> : TransformGroups<T, kRows, false>;
+  };
+  const auto transform = plan->rows == 1   ? either(std::integral_constant<int, 1>())
+                         : plan->rows == 2 ? either(std::integral_constant<int, 2>())
+                                           : either(std::integral_constant<int, 4>());
+  const int64_t groups = (rows + plan->rows - 1) / plan->rows;
+  ForPieces(pool, groups, n * plan->rows, [&](int64_t begin, int64_t end) {
+    begin *= plan->rows;
+    end = std::min(rows, end * plan->rows);
+    transform(*plan, from + begin * from_step, from_step, to + begin * to_step, to_step,
+              end - begin, scale);
+  });
 }
 
 #endif  // DOVETAIL_FFT_REGISTERS

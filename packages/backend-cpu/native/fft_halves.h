@@ -13,10 +13,21 @@
 
 namespace dovetail {
 
+// Elements of quick loops for which a transform takes as long as for one of its own.
+constexpr int64_t kWork = 6;
+
+// How many threads transform so many elements.
+inline int64_t ThreadsFor(xla::ffi::ThreadPool* pool, int64_t elements) {
+  if (pool == nullptr) return 1;
+  const int64_t threads = PartsOf(*pool, kWork * elements);
+  if (threads > 1 || kWork * elements < kLeastInCompany || !lookouts.Any()) return threads;
+  return std::min<int64_t>(2, ThreadsOf(*pool));
+}
+
 // Calls body(begin, end) for parts of `count` pieces of so many elements.
 template <typename Body>
 void ForPieces(xla::ffi::ThreadPool* pool, int64_t count, int64_t elements, const Body& body) {
-  const int64_t threads = pool == nullptr ? 1 : PartsOf(*pool, count * elements);
+  const int64_t threads = ThreadsFor(pool, count * elements);
   // Between parts an interrupt is noticed.
   constexpr int64_t kMost = 1 << 21;
   const int64_t parts =

@@ -236,8 +236,8 @@ struct RowPlan {
 };
 
 // Factors of a real signal's transform of length n: -i exp(-2 pi i k / n) for k up to n / 4, as
-// products of one for each vector and one for each lane; and the half of each. Behind the factors of
-// vectors is that of the last whole one.
+// products of one for each vector and one for each lane; and the half of each. Behind the factors
+// of vectors is that of the last whole one.
 template <typename T>
 struct HalvesPlan {
   Complexes<T> lanes;
@@ -266,6 +266,9 @@ struct HalvesPlan {
     return int64_t((blocks.size() + halves.size()) * sizeof(blocks[0])) + 256;
   }
 };
+
+// Bytes of plans that are kept.
+constexpr int64_t kKeptBytes = int64_t{64} << 20;
 
 // What was made for keys, the latest of them.
 template <typename Key, typename Value>

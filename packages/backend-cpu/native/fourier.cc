@@ -28,8 +28,6 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Bytes of plans that are kept.
-constexpr int64_t kKeptBytes = int64_t{64} << 20;
 // The longest transforms that are made by several rows at once, one in each lane.
 constexpr int64_t kLongestSideBySide = 4096;
 // The longest that few rows are made by so, with lanes to spare.
@@ -283,15 +281,6 @@ void TransformSideBySide(const LanePlan<T>& plan, const T* from, int64_t from_st
   }
 }
 
-#if defined(DOVETAIL_FFT_REGISTERS)
-// Whether rows go together as TransformInGroups has them.
-template <typename T>
-bool GoInGroups(int64_t rows, int64_t n) {
-  const int together = RowsTogether<T>(n);
-  return together > 0 && rows >= together;
-}
-#endif
-
 // Whether several rows are transformed at once, one in each lane.
 template <typename T>
 bool GoSideBySide(int64_t rows, int64_t n) {
@@ -308,11 +297,6 @@ template <typename T>
 std::shared_ptr<const RegistersPlan<T>> RegistersPlanOf(int64_t n) {
   static auto& kept = *new Kept<int64_t, RegistersPlan<T>>(kKeptBytes / 8);
   return kept.Get(n, [n] { return std::make_shared<RegistersPlan<T>>(n); });
-}
-template <typename T>
-std::shared_ptr<const GroupsPlan<T>> GroupsPlanOf(int64_t n) {
-  static auto& kept = *new Kept<int64_t, GroupsPlan<T>>(kKeptBytes / 8);
-  return kept.Get(n, [n] { return std::make_shared<GroupsPlan<T>>(n); });
 }
 #endif
 
@@ -340,16 +324,7 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
     return;
   }
   if (GoInGroups<T>(rows, n)) {
-    const auto plan = GroupsPlanOf<T>(n);
-    const auto transform = sign < 0 ? TransformInGroups<T, true> : TransformInGroups<T, false>;
-    const int64_t together = plan->rows, groups = (rows + together - 1) / together;
-    ForPieces(pool, groups, n * together, [&](int64_t begin, int64_t end) {
-      begin *= together;
-      end = std::min(rows, end * together);
-      transform(*plan, from + begin * from_step, from_step, to + begin * to_step, to_step,
-                end - begin, scale);
-    });
-    return;
+    return TransformInGroups<T>(pool, from, from_step, to, to_step, rows, n, sign, scale);
   }
 #endif
   if (GoSideBySide<T>(rows, n)) {
