@@ -13,10 +13,21 @@
 
 namespace dovetail {
 
+// Elements of quick loops for which a transform takes as long as for one of its own.
+constexpr int64_t kWork = 6;
+
+// How many threads transform so many elements.
+inline int64_t ThreadsFor(xla::ffi::ThreadPool* pool, int64_t elements) {
+  if (pool == nullptr) return 1;
+  const int64_t threads = PartsOf(*pool, kWork * elements);
+  if (threads > 1 || kWork * elements < kLeastInCompany || !lookouts.Any()) return threads;
+  return std::min<int64_t>(2, ThreadsOf(*pool));
+}
+
 // Calls body(begin, end) for parts of `count` pieces of so many elements.
 template <typename Body>
 void ForPieces(xla::ffi::ThreadPool* pool, int64_t count, int64_t elements, const Body& body) {
-  const int64_t threads = pool == nullptr ? 1 : PartsOf(*pool, count * elements);
+  const int64_t threads = ThreadsFor(pool, count * elements);
   // Between parts an interrupt is noticed.
   constexpr int64_t kMost = 1 << 21;
   const int64_t parts =
@@ -72,7 +83,7 @@ void CombineEnds(T first, T other, T* to, int64_t half, T sign) {
 // Whether CombineRow does what CombineHalves does.
 template <typename T>
 bool IsWholeRow(int64_t n) {
-  return n % (4 * Lanes<T>::kCount) == 0;
+  return n % 4 == 0 && n >= 4 * Lanes<T>::kCount;
 }
 
 // CombineHalves for such a length and one thread; both have n / 2 + 1 numbers, of which the last is
@@ -83,13 +94,17 @@ void CombineRow(const HalvesPlan<T>& plan, const T* from, T* to, int64_t n, T si
   const int64_t half = n / 2;
   const T first = from[0], other = sign > 0 ? from[1] : from[2 * half];
   const T re = from[half], im = -from[half + 1];
-  for (int64_t k = 0; 2 * k < half; k += kCount) {
+  for (int64_t i = 0; 2 * i < half; i += kCount) {
+    // The last vectors share some with those before.
+    const bool whole = 2 * (i + kCount) <= half;
+    const int64_t k = whole ? i : half / 2 - kCount;
+    const int64_t block = whole ? i / kCount : int64_t(plan.blocks.size()) - 1;
     const int64_t mirrored = 2 * (half - k - kCount + 1);
     // What the next row needs, if rows follow each other.
     PrefetchToWrite(to + n + 2 * k, 2 * kCount);
     PrefetchToWrite(to + n + mirrored, 2 * kCount);
     auto a = LoadPairs<T>(from + 2 * k), b = LoadPairsBackwards<T>(from + mirrored);
-    CombinePair(a, b, FactorOf(plan, k / kCount, sign));
+    CombinePair(a, b, FactorOf(plan, block, sign));
     StorePairs<T>(to + 2 * k, a);
     StorePairsBackwards<T>(to + mirrored, b);
   }

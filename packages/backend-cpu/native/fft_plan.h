@@ -68,6 +68,14 @@ class Roots {
   std::vector<std::complex<Wide<T>>> low_, high_;
 };
 
+// Whether a length has no other factors than those that are transformed in registers.
+inline bool HasRadices(int64_t n) {
+  for (int prime : {2, 3, 5, 7, 11, 13}) {
+    while (n % prime == 0) n /= prime;
+  }
+  return n == 1;
+}
+
 // Factors of a length that are transformed in registers; none if it has others.
 inline std::vector<int> RadicesOf(int64_t n) {
   std::vector<int> odd, even;
@@ -228,7 +236,8 @@ struct RowPlan {
 };
 
 // Factors of a real signal's transform of length n: -i exp(-2 pi i k / n) for k up to n / 4, as
-// products of one for each vector and one for each lane; and the half of each.
+// products of one for each vector and one for each lane; and the half of each. Behind the factors
+// of vectors is that of the last whole one.
 template <typename T>
 struct HalvesPlan {
   Complexes<T> lanes;
@@ -242,10 +251,12 @@ struct HalvesPlan {
       lanes.re[lane] = root.real();
       lanes.im[lane] = root.imag();
     }
-    for (int64_t k = 0; k <= n / 4; k += kCount) {
+    const auto add_block = [&](int64_t k) {
       const auto root = roots.At(k);
       blocks.push_back({root.imag(), -root.real()});
-    }
+    };
+    for (int64_t k = 0; k <= n / 4; k += kCount) add_block(k);
+    add_block(std::max<int64_t>(0, n / 4 - kCount));
     for (int64_t k = 0; k <= n / 4; ++k) {
       const auto root = roots.At(k);
       halves.push_back({root.imag() * T(0.5), root.real() * T(-0.5)});
@@ -255,6 +266,9 @@ struct HalvesPlan {
     return int64_t((blocks.size() + halves.size()) * sizeof(blocks[0])) + 256;
   }
 };
+
+// Bytes of plans that are kept.
+constexpr int64_t kKeptBytes = int64_t{64} << 20;
 
 // What was made for keys, the latest of them.
 template <typename Key, typename Value>

@@ -541,15 +541,16 @@ struct Butterfly {
     x[0] = total;
 #pragma GCC unroll 8
     for (int k = 1; k <= kPairs; ++k) {
+      // The first sine is left to the last additions, which multiply for nothing.
       C even = first + sums[0] * T(kTable.cosine[k]);
-      C odd = differences[0] * T(kTable.sine[k]);
+      C odd = differences[0];
 #pragma GCC unroll 8
       for (int j = 1; j < kPairs; ++j) {
         even = even + sums[j] * T(kTable.cosine[(j + 1) * k % R]);
-        odd = odd + differences[j] * T(kTable.sine[(j + 1) * k % R]);
+        odd = odd + differences[j] * T(kTable.sine[(j + 1) * k % R] / kTable.sine[k]);
       }
-      x[k] = even + odd;
-      x[R - k] = even - odd;
+      x[k] = even + odd * T(kTable.sine[k]);
+      x[R - k] = even - odd * T(kTable.sine[k]);
     }
   }
 };

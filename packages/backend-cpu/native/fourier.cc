@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "fft_groups.h"
 #include "fft_halves.h"
 #include "fft_lanes.h"
 #include "fft_plan.h"
@@ -27,8 +28,6 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Bytes of plans that are kept.
-constexpr int64_t kKeptBytes = int64_t{64} << 20;
 // The longest transforms that are made by several rows at once, one in each lane.
 constexpr int64_t kLongestSideBySide = 4096;
 // The longest that few rows are made by so, with lanes to spare.
@@ -286,7 +285,7 @@ void TransformSideBySide(const LanePlan<T>& plan, const T* from, int64_t from_st
 template <typename T>
 bool GoSideBySide(int64_t rows, int64_t n) {
 #if defined(DOVETAIL_FFT_REGISTERS)
-  if (FitsRegisters<T>(n)) return false;
+  if (FitsRegisters<T>(n) || GoInGroups<T>(rows, n)) return false;
 #endif
   const bool few = rows < Lanes<T>::kCount;
   return rows > 1 && n <= (few ? kLongestWithSpareLanes : kLongestSideBySide) &&
@@ -323,6 +322,9 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
                 end - begin, scale);
     });
     return;
+  }
+  if (GoInGroups<T>(rows, n)) {
+    return TransformInGroups<T>(pool, from, from_step, to, to_step, rows, n, sign, scale);
   }
 #endif
   if (GoSideBySide<T>(rows, n)) {
@@ -492,7 +494,7 @@ struct HalvesBuffer {
 
   explicit HalvesBuffer(int64_t n)
       : step(2 * RoundedUp<T>(n / 2 + 1)),
-        rows(std::max<int64_t>(2, 4096 / n)),
+        rows(std::max<int64_t>(4, 4096 / n / 4 * 4)),
         memory(rows * step),
         combine(IsWholeRow<T>(n) ? CombineRow<T> : CombineHalvesOfRow<T>) {}
 };

@@ -26,6 +26,8 @@ LENGTHS = (1, 2, 3, 7, 15, 22, 26, 32, 49, 65, 100, 131, 338, 1000, 1009, 2310, 
 """Each size that is transformed in registers, short and long, even and odd, and primes."""
 POWERS = tuple(2**i for i in range(4, 15))
 """Lengths whose rows have steps of their own where vectors are long."""
+TOGETHER = (36, 40, 84, 120, 360, 500, 528, 1500, 2000, 3432, 4000)
+"""Lengths of which long vectors hold one, two or four rows, and so do halves of real rows."""
 
 
 def signal(kind: str, shape: tuple[int, ...], axis: int, dtype: str) -> Any:
@@ -55,7 +57,7 @@ def agree(got: Any, want: Any, dtype: str, case: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_lengths(kind: str, dtype: str) -> None:
     """One row, fewer rows than a vector has lanes, and more rows and columns."""
-    signals = {n: signal(kind, (37, n), 1, dtype) for n in LENGTHS + POWERS}
+    signals = {n: signal(kind, (37, n), 1, dtype) for n in LENGTHS + POWERS + TOGETHER}
     along_first = getattr(jnp.fft, kind)
 
     @dt.jit  # One program for all: what takes the time is to compile them.
@@ -157,15 +159,16 @@ def test_small_arrays_need_no_program(kind: str, dtype: str) -> None:
 
 def test_a_row_does_not_touch_others() -> None:
     """NaN and infinities stay in their row, also where several are transformed side by side."""
-    x = signal("fft", (20, 64), 1, "float32")
-    clean = np.asarray(jnp.fft.fft(x))
-    x[3, 5], x[11, 0] = np.nan, np.inf
-    rows = np.asarray(jnp.fft.fft(x))
-    columns = np.asarray(jnp.fft.fft(x.T, axis=0)).T
-    touched = np.isin(np.arange(20), (3, 11))
-    for found in (rows, columns):
-        assert not np.isfinite(found[touched]).any()
-        np.testing.assert_allclose(found[~touched], clean[~touched], rtol=1e-5, atol=1e-5)
+    for n in (64, 100, 120, 144):
+        x = signal("fft", (21, n), 1, "float32")
+        clean = np.asarray(jnp.fft.fft(x))
+        x[3, 5], x[11, 0] = np.nan, np.inf
+        rows = np.asarray(jnp.fft.fft(x))
+        columns = np.asarray(jnp.fft.fft(x.T, axis=0)).T
+        touched = np.isin(np.arange(21), (3, 11))
+        for found in (rows, columns):
+            assert not np.isfinite(found[touched]).any()
+            np.testing.assert_allclose(found[~touched], clean[~touched], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["fftn", "ifftn", "rfftn"])
@@ -179,7 +182,7 @@ def test_small_matrices(kind: str) -> None:
 
 def test_real_rows_do_not_touch_others() -> None:
     """NaN stays in its row also where rows become complex ones of half the length."""
-    for n in (64, 128, 1024):
+    for n in (64, 128, 1000, 1024):
         x = signal("rfft", (20, n), 1, "float32")
         clean = np.asarray(jnp.fft.rfft(x))
         x[3, 4] = np.nan
