@@ -41,6 +41,8 @@ constexpr int kColumns = kVectors * kLanes<T>;
 constexpr int64_t kSummed = 32;
 // Rows of the first matrix for which columns are turned once.
 constexpr int64_t kRowsOfTask = 1000;
+// Rows that are mirrored at once.
+constexpr int64_t kMirrored = 8 * kRows;
 
 // sums[r][j] (+)= sum over k of the differences of rows[r][k] and columns[k][j].
 template <typename T, bool kSquared, bool kAdd = false>
@@ -150,19 +152,39 @@ void DistancesOf(ffi::ThreadPool& pool, const T* x, const T* y, T* to, int64_t b
                  int64_t columns, int64_t size, bool squared, int64_t function, double factor) {
   const int64_t across = (columns + kColumns<T> - 1) / kColumns<T>;
   const int64_t down = (rows + kRowsOfTask - 1) / kRowsOfTask;
+  const int64_t tasks = batch * across * down;
+  // Of the pairs of rows of one matrix half is computed.
+  const bool mirrored = x == y && rows == columns;
   const auto task = [&](int64_t index) {
+    index = tasks - 1 - index;  // The long ones first, if they are not as long.
     const int64_t matrix = index / (across * down);
     const int64_t column = index / down % across * kColumns<T>;
     const int64_t row = index % down * kRowsOfTask;
     const int64_t count = std::min<int64_t>(kColumns<T>, columns - column);
+    const int64_t end = std::min({rows, row + kRowsOfTask, mirrored ? column + count : rows});
+    if (row >= end) return;
     std::vector<T> turned(size * kColumns<T>);
     const T* from = y + (matrix * columns + column) * size;
     Transpose(from, size, count, size, turned.data(), kColumns<T>);
     const auto body = squared ? Rows<T, true> : Rows<T, false>;
-    body(x + (matrix * rows + row) * size, std::min(kRowsOfTask, rows - row), size, turned.data(),
-         to + (matrix * rows + row) * columns + column, count, columns, function, T(factor));
+    T* const out = to + matrix * rows * columns;
+    const int64_t step = mirrored ? kMirrored : kRowsOfTask;
+    for (int64_t i = row, next; i < end; i = next) {
+      next = std::min(end, i + step);
+      // What is mirrored is written down the rows, whose lines are asked for while it is computed.
+      const int64_t above = mirrored ? std::max<int64_t>(0, std::min(next, column) - i) : 0;
+      T* const mirror = out + column * columns + i;
+      for (int64_t j = 0; j < (above > 0 ? count : 0); ++j) {
+        for (int64_t k = 0; k < above; k += 64 / sizeof(T)) {
+          __builtin_prefetch(mirror + j * columns + k, 1);
+        }
+      }
+      T* const block = out + i * columns + column;
+      body(x + (matrix * rows + i) * size, next - i, size, turned.data(), block, count, columns,
+           function, T(factor));
+      if (above > 0) TransposeInSquares(block, columns, above, count, mirror, columns);
+    }
   };
-  const int64_t tasks = batch * across * down;
   if (PartsOf(pool, batch * rows * columns * size / 4) == 1) {
     for (int64_t index = 0; index < tasks; ++index) task(index);
   } else {

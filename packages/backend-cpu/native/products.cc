@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "kernel.h"
@@ -68,6 +69,35 @@ void PutTile(const T* sums, int64_t width, int64_t rows, int64_t columns, T* y, 
   }
 }
 
+// Rows of pairs, as they lie, each followed by its product with i, in rows of `width` numbers. `b`
+// is the first pair.
+template <typename T>
+void CopyPairs(const T* b, int64_t b_step, int64_t b_column, int64_t steps, int64_t columns, T* to,
+               int64_t width) {
+  // Neighbours in a column are read before the next one, and their lines stay in the cache.
+  constexpr int64_t kTogether = 8;
+  const int64_t together = b_column == 1 ? columns : kTogether;
+  for (int64_t first = 0; first < columns; first += together) {
+    const int64_t end = std::min(columns, first + together);
+    for (int64_t k = 0; k < steps; ++k) {
+      const T* from = b + 2 * k * b_step;
+      T *pairs = to + 2 * k * width, *turned = pairs + width;
+      if (b_column == 1) {
+        for (int64_t j = 0; j < 2 * columns; j += 2) {
+          const T real = from[j], imaginary = from[j + 1];
+          pairs[j] = real, pairs[j + 1] = imaginary, turned[j] = -imaginary, turned[j + 1] = real;
+        }
+        continue;
+      }
+      for (int64_t j = first; j < end; ++j) {
+        const T real = from[2 * j * b_column], imaginary = from[2 * j * b_column + 1];
+        pairs[2 * j] = real, pairs[2 * j + 1] = imaginary;
+        turned[2 * j] = -imaginary, turned[2 * j + 1] = real;
+      }
+    }
+  }
+}
+
 // Both matrices are copied: of the left one a block of rows, all of whose tiles go by a panel of
 // columns that stays in the nearest cache, or one tile, which stays there, by all panels.
 template <typename T>
@@ -81,8 +111,8 @@ class MultiplicationInBlocks {
     panels_ = rows_memory_ + most * kRowsOfBlock<T>;
     const int64_t parts = PartsOfAtMost(p_.summed, most);
     for (int64_t part = 0; part < parts; ++part) {
-      begin_ = p_.summed * part / parts;
-      steps_ = p_.summed * (part + 1) / parts - begin_;
+      begin_ = Begin(part, parts);
+      steps_ = Begin(part + 1, parts) - begin_;
       for (int64_t j = 0; j < p_.columns; j += kColumnsOfBlock<T>) {
         first_ = j;
         columns_ = std::min(kColumnsOfBlock<T>, p_.columns - j);
@@ -102,6 +132,11 @@ class MultiplicationInBlocks {
   static constexpr int64_t kColumns = kProductColumns<T>;
   static constexpr int64_t kMostRows = MostRows(2);
 
+  // The first step of a part. Both steps of a complex number are in one part.
+  int64_t Begin(int64_t part, int64_t parts) const {
+    return p_.of_pairs ? p_.summed / 2 * part / parts * 2 : p_.summed * part / parts;
+  }
+
   static int64_t WidthOf(int64_t columns) {
     return columns > kLanes<T> ? kColumns : kLanes<T>;
   }
@@ -112,7 +147,8 @@ class MultiplicationInBlocks {
     // Panels whose rows are read together, and rows that are fetched before.
     constexpr int64_t kTogether = 4, kAhead = 4;
     int64_t j = 0;
-    for (int64_t count; p_.b_column == 1 && columns_ - j >= kColumns; j += count * kColumns) {
+    const bool in_rows = p_.b_column == 1 && !p_.of_pairs;
+    for (int64_t count; in_rows && columns_ - j >= kColumns; j += count * kColumns) {
       count = std::min(kTogether, (columns_ - j) / kColumns);
       const T* from = b + j;
       T* to = panels_ + j * steps_;
@@ -128,6 +164,10 @@ class MultiplicationInBlocks {
       const T* from = b + j * p_.b_column;
       T* to = panels_ + j * steps_;
       if (count < width) std::fill_n(to, steps_ * width, T(0));
+      if (p_.of_pairs) {
+        CopyPairs(from, p_.b_step, p_.b_column, steps_ / 2, count / 2, to, width);
+        continue;
+      }
       if (p_.b_step == 1) {
         Transpose(from, p_.b_column, count, steps_, to, width);
         continue;
@@ -194,6 +234,47 @@ class MultiplicationInBlocks {
   int64_t begin_ = 0, steps_ = 0, first_ = 0, columns_ = 0;
 };
 
+// Memory that is asked for while something else is computed, a line of the cache in each step.
+class MemoryAhead {
+ public:
+  // What lies together.
+  void Add(const void* from, int64_t bytes) { Add({static_cast<const char*>(from), bytes, 0}); }
+  // Rows, as many as there are steps.
+  void AddRows(const void* from, int64_t bytes, int64_t distance) {
+    Add({static_cast<const char*>(from), bytes, distance});
+  }
+  void Clear() { regions_[0] = regions_[1] = {}; }
+
+  // Says what the next tile asks for; returns whether anything is left.
+  bool Take(Sums& sums) {
+    for (Region& region : regions_) {
+      if (region.bytes <= 0) continue;
+      const bool in_rows = region.distance > 0;
+      const int64_t taken = in_rows ? kLine : kLine * sums.steps;
+      sums.ahead = region.from, sums.ahead_step = in_rows ? region.distance : kLine;
+      region.from += taken, region.bytes -= taken;
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+  struct Region {
+    const char* from = nullptr;
+    int64_t bytes = 0;
+    int64_t distance = 0;  // Of rows; 0 where there are none.
+  };
+  void Add(const Region& added) {
+    for (Region& region : regions_) {
+      if (region.bytes > 0) continue;
+      region = added;
+      return;
+    }
+  }
+  Region regions_[2];
+};
+
 template <typename T>
 class Multiplication {
  public:
@@ -203,11 +284,19 @@ class Multiplication {
     const int64_t room = size - kMostOfRows / sizeof(T);
     const int64_t most = kMostOfRows / int64_t{sizeof(T)} / kMostRows;
     steps_ = std::min(most, room / kColumns);
+    looks_ahead_ =
+        kLongVectors && LiesWell() && p_.summed * p_.b_step * int64_t{sizeof(T)} >= kMuch;
+    if (looks_ahead_) steps_ = std::min(steps_, std::max(kStepsAhead, p_.summed / 8));
     steps_ = PartOf(p_.summed, steps_);
+    if (p_.of_pairs) steps_ += steps_ % 2;
     panel_columns_ = std::max(kColumns, room / std::max<int64_t>(1, steps_) / kColumns * kColumns);
   }
 
   void Run() {
+    if (kLongVectors && p_.next_a != nullptr) {
+      ahead_.Add(p_.next_a, p_.rows * p_.summed * sizeof(T));
+      ahead_.Add(p_.next_b, p_.summed * p_.columns * sizeof(T));
+    }
     for (int64_t k = 0; k < p_.summed; k += steps_) {
       const int64_t steps = std::min(steps_, p_.summed - k);
       for (int64_t j = 0; j < p_.columns; j += panel_columns_) {
@@ -220,6 +309,21 @@ class Multiplication {
   static constexpr int64_t kColumns = kProductColumns<T>;
   static constexpr int64_t kMostRows = MostRows(2);
 
+  // A right matrix of so many bytes is asked for ahead, in parts of so many steps, but for
+  // the first. Of long sums parts are longer, as to add up more would round more.
+  static constexpr int64_t kMuch = 1 << 19, kStepsAhead = 112;
+  // A left matrix of so many bytes is asked for, rows after rows.
+  static constexpr int64_t kManyRows = 1 << 17;
+
+  int64_t Tiles() const { return PartsOfAtMost(p_.rows, kMostRows); }
+
+  // Whether panels of the right matrix are used as they lie: what is read a few times, or lies
+  // close together, need not be copied.
+  bool LiesWell() const {
+    return p_.b_column == 1 && p_.into != Into::kSubtract && !p_.of_pairs &&
+           (Tiles() <= 5 || p_.b_step * int64_t{sizeof(T)} <= 512);
+  }
+
   static int64_t PartOf(int64_t size, int64_t most) {
     return size <= most ? size : PartsOfAtMost(size, PartsOfAtMost(size, most));
   }
@@ -228,11 +332,16 @@ class Multiplication {
   void Block(int64_t k, int64_t steps, int64_t first, int64_t columns) {
     const bool add = k > 0 || p_.into != Into::kNothing;
     const int64_t full = columns / kColumns, rest = columns % kColumns;
-    const int64_t tiles = PartsOfAtMost(p_.rows, kMostRows);
+    const int64_t tiles = Tiles();
     const T* b = p_.b + k * p_.b_step + first * p_.b_column;
-    // What is read a few times, or lies close together, need not be copied.
-    const bool as_it_lies = p_.b_column == 1 && p_.into != Into::kSubtract &&
-                            (tiles <= 5 || p_.b_step * int64_t{sizeof(T)} <= 512);
+    const bool as_it_lies = LiesWell();
+    if (looks_ahead_) {
+      ahead_.Clear();
+      const int64_t next = std::min(steps_, p_.summed - k - steps);
+      if (next > 0) {
+        ahead_.AddRows(b + steps * p_.b_step, columns * sizeof(T), p_.b_step * sizeof(T));
+      }
+    }
     const int64_t begin = as_it_lies ? full : 0, width = rest <= kLanes<T> ? kLanes<T> : kColumns;
     for (int64_t i = begin; i * kColumns < columns; ++i) {
       const int64_t count = std::min(kColumns, columns - i * kColumns);
@@ -240,6 +349,10 @@ class Multiplication {
            panels_ + (i - begin) * kColumns * steps);
     }
     const T* last = panels_ + (full - begin) * kColumns * steps;
+    // The next rows are asked for if nothing else is, and they lie together.
+    const bool looks_for_rows = kLongVectors && !looks_ahead_ && p_.next_a == nullptr &&
+                                p_.a_step == 1 && p_.a_row == steps &&
+                                p_.rows * steps * int64_t{sizeof(T)} >= kManyRows;
     constexpr int64_t kNone = 0;
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t i = p_.rows * tile / tiles, rows = p_.rows * (tile + 1) / tiles - i;
@@ -250,9 +363,21 @@ class Multiplication {
         a = rows_memory_, a_row = packed_row_, a_step = packed_step_;
       }
       T* y = p_.y + i * p_.y_row + first;
+      if (looks_for_rows && tile + 1 < tiles) {
+        const int64_t next = p_.rows * (tile + 2) / tiles - i - rows;
+        ahead_.Clear();
+        ahead_.Add(p_.a + (i + rows) * steps, next * steps * sizeof(T));
+        if (p_.y_row == p_.columns) ahead_.Add(y + rows * p_.y_row, next * p_.y_row * sizeof(T));
+      }
+      Sums sums{&kNone, &kNone, 1, steps, a_step, width};
+      const auto tile_of = [&](int64_t vectors) {
+        if constexpr (kLongVectors) {
+          if (ahead_.Take(sums)) return TileAheadOf<T>(rows, vectors);
+        }
+        return TileOf<T, false>(rows, vectors);
+      };
       if (rest > 0) {
-        const Sums sums{&kNone, &kNone, 1, steps, a_step, width};
-        const auto multiply = TileOf<T, false>(rows, width / kLanes<T>);
+        const auto multiply = tile_of(width / kLanes<T>);
         // What is written beyond a row is the start of the next ones, and is written again, if
         // the block has all columns and there are so many.
         if (!add && p_.y_row == columns &&
@@ -265,13 +390,12 @@ class Multiplication {
         }
       }
       const int64_t b_step = as_it_lies ? p_.b_step : kColumns;
-      const Sums sums{&kNone, &kNone, 1, steps, a_step, b_step};
-      const auto multiply = TileOf<T, false>(rows, 2);
+      sums.b_step = b_step;
       // Panels whose columns all end above these rows need not be computed.
       const int64_t above = i - p_.below - first + 1;
       for (int64_t j = std::max<int64_t>(0, above / kColumns); j < full; ++j) {
         const T* panel = as_it_lies ? b + j * kColumns : panels_ + j * kColumns * steps;
-        multiply(sums, a, a_row, panel, y + j * kColumns, p_.y_row, add);
+        tile_of(2)(sums, a, a_row, panel, y + j * kColumns, p_.y_row, add);
       }
     }
   }
@@ -304,6 +428,10 @@ class Multiplication {
   }
 
   void Copy(const T* b, int64_t steps, int64_t columns, int64_t width, T* to) const {
+    if (p_.of_pairs) {
+      if (columns < width) std::memset(to, 0, steps * width * sizeof(T));
+      return CopyPairs(b, p_.b_step, p_.b_column, steps / 2, columns / 2, to, width);
+    }
     if (p_.b_step == 1 && p_.b_column != 1) {
       if (columns < width) std::memset(to, 0, steps * width * sizeof(T));
       return Transpose(b, p_.b_column, columns, steps, to, width);
@@ -326,6 +454,8 @@ class Multiplication {
   T* panels_;
   int64_t steps_, panel_columns_;
   int64_t packed_row_ = 0, packed_step_ = 0;
+  bool looks_ahead_;
+  MemoryAhead ahead_;
 };
 
 }  // namespace
@@ -369,8 +499,9 @@ void ForProducts(ffi::ThreadPool& pool, const T* a, const T* b, T* y,
   for (int64_t d = 0; d < others; ++d) count *= sizes[kFixed + 3 * d];
   const int64_t each = std::max<int64_t>(1, rows * columns * summed);
   const int64_t threads = ThreadsOf(pool);
-  int64_t wanted =
-      std::max<int64_t>(1, std::min(3 * threads, count * each / kProductsPerThread));
+  // Those that come late have less to do, if there are several parts for each.
+  const int64_t most = lookouts.Any() ? threads : 3 * threads;
+  int64_t wanted = std::max<int64_t>(1, std::min(most, count * each / kProductsPerThread));
   // Whole products are divided among threads if there are many, or else their columns or rows.
   int64_t column_parts = 1, row_parts = 1;
   if (threads > 1 && count < wanted) {
@@ -392,6 +523,22 @@ void ForProducts(ffi::ThreadPool& pool, const T* a, const T* b, T* y,
   }
   const int64_t parts = column_parts * row_parts;
   const int64_t tasks = threads == 1 ? 1 : std::min(wanted, count * parts);
+  const auto operands = [&](int64_t number) {
+    std::pair both(a, b);
+    for (int64_t d = others - 1; d >= 0; --d) {
+      const int64_t* dimension = sizes.begin() + kFixed + 3 * d;
+      both.first += number % dimension[0] * dimension[1];
+      both.second += number % dimension[0] * dimension[2];
+      number /= dimension[0];
+    }
+    return both;
+  };
+  // Whether the operands of each product lie together in memory.
+  const auto is_dense = [](int64_t down, int64_t right, int64_t rows, int64_t columns) {
+    return (right == 1 && down == columns) || (down == 1 && right == rows);
+  };
+  const bool lie_together = parts == 1 && is_dense(sizes[3], sizes[4], rows, summed) &&
+                            is_dense(sizes[5], sizes[6], summed, columns);
   ParallelFor(pool, tasks, [&](int64_t task) {
     for (int64_t at = count * parts * task / tasks; at < count * parts * (task + 1) / tasks; ++at) {
       if (each > kProductsPerLook) EndIfInterrupted();
@@ -400,12 +547,9 @@ void ForProducts(ffi::ThreadPool& pool, const T* a, const T* b, T* y,
                                rows,     columns,  summed,
                                sizes[3], sizes[4], sizes[5],
                                sizes[6], columns};
-      int64_t rest = number;
-      for (int64_t d = others - 1; d >= 0; --d) {
-        const int64_t* dimension = sizes.begin() + kFixed + 3 * d;
-        product.a += rest % dimension[0] * dimension[1];
-        product.b += rest % dimension[0] * dimension[2];
-        rest /= dimension[0];
+      std::tie(product.a, product.b) = operands(number);
+      if (lie_together && number + 1 < count) {
+        std::tie(product.next_a, product.next_b) = operands(number + 1);
       }
       const auto bounds = [&](int64_t size, int64_t unit, int64_t of, int64_t which) {
         const int64_t units = PartsOfAtMost(size, unit);
@@ -460,35 +604,6 @@ ffi::Error NarrowProducts(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer
   return ffi::Error::Success();
 }
 
-// Rows of pairs, as they lie, each followed by its product with i. `b` is the first pair.
-template <typename T>
-void CopyPairs(const T* b, int64_t b_step, int64_t b_column, int64_t steps, int64_t columns,
-               T* to) {
-  const int64_t width = 2 * columns;
-  // Neighbours in a column are read before the next one, and their lines stay in the cache.
-  constexpr int64_t kTogether = 8;
-  const int64_t together = b_column == 1 ? columns : kTogether;
-  for (int64_t first = 0; first < columns; first += together) {
-    const int64_t end = std::min(columns, first + together);
-    for (int64_t k = 0; k < steps; ++k) {
-      const T* from = b + 2 * k * b_step;
-      T *pairs = to + 2 * k * width, *turned = pairs + width;
-      if (b_column == 1) {
-        for (int64_t j = 0; j < width; j += 2) {
-          const T real = from[j], imaginary = from[j + 1];
-          pairs[j] = real, pairs[j + 1] = imaginary, turned[j] = -imaginary, turned[j + 1] = real;
-        }
-        continue;
-      }
-      for (int64_t j = first; j < end; ++j) {
-        const T real = from[2 * j * b_column], imaginary = from[2 * j * b_column + 1];
-        pairs[2 * j] = real, pairs[2 * j + 1] = imaginary;
-        turned[2 * j] = -imaginary, turned[2 * j + 1] = real;
-      }
-    }
-  }
-}
-
 // Of complex numbers: numbers of the left matrix, as they lie, are multiplied by rows of pairs, and
 // by those of the product with i.
 template <ffi::DataType kType>
@@ -499,34 +614,31 @@ ffi::Error ComplexProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buff
   const T* const right = reinterpret_cast<const T*>(w.typed_data());
   T* const out = reinterpret_cast<T*>(y->typed_data());
   ForProducts<T>(pool, left, right, out, sizes, [=](const MatrixProduct<T>& product) {
-    const int64_t most = kStepsOfBlock<T> / 2, width = 2 * product.columns;
+    MatrixProduct<T> real = product;
+    real.next_a = real.next_b = nullptr;
+    real.a = left + 2 * (product.a - left);
+    real.b = right + 2 * (product.b - right);
+    real.y = out + 2 * (product.y - out);
+    real.columns *= 2, real.a_row *= 2, real.y_row *= 2;
+    if (product.a_step == 1) {
+      real.summed *= 2, real.of_pairs = true;
+      return MultiplyMatrices(real);
+    }
+    // The parts of the left matrix by every second row of pairs.
+    const int64_t most = kStepsOfBlock<T> / 2;
     const int64_t parts = std::max<int64_t>(1, PartsOfAtMost(product.summed, most));
-    const OwnMemory<T, 1> pairs(2 * std::min(most, product.summed) * width);
+    const OwnMemory<T, 1> pairs(2 * std::min(most, product.summed) * real.columns);
+    real.a_step *= 2, real.b_step = 2 * real.columns, real.b_column = 1;
     for (int64_t part = 0; part < parts; ++part) {
       EndIfInterrupted();
       const int64_t begin = product.summed * part / parts;
-      const int64_t steps = product.summed * (part + 1) / parts - begin;
+      real.summed = product.summed * (part + 1) / parts - begin;
       CopyPairs(right + 2 * (product.b - right + begin * product.b_step), product.b_step,
-                product.b_column, steps, product.columns, pairs.get());
-      MatrixProduct<T> real{left + 2 * (product.a - left + begin * product.a_step),
-                            pairs.get(),
-                            out + 2 * (product.y - out),
-                            product.rows,
-                            width,
-                            2 * steps,
-                            2 * product.a_row,
-                            1,
-                            width,
-                            1,
-                            2 * product.y_row,
-                            part > 0 ? Into::kAdd : Into::kNothing};
-      if (product.a_step == 1) {
-        MultiplyMatrices(real);
-        continue;
-      }
-      real.summed = steps, real.a_step = 2 * product.a_step, real.b_step = 2 * width;
+                product.b_column, real.summed, product.columns, pairs.get(), real.columns);
+      real.a = left + 2 * (product.a - left + begin * product.a_step);
+      real.b = pairs.get(), real.into = part > 0 ? Into::kAdd : Into::kNothing;
       MultiplyMatrices(real);
-      ++real.a, real.b += width, real.into = Into::kAdd;
+      ++real.a, real.b += real.columns, real.into = Into::kAdd;
       MultiplyMatrices(real);
     }
   });

@@ -23,6 +23,12 @@ struct MatrixProduct {
   Into into = Into::kNothing;
   // Of column j, rows from j + below on need not be computed.
   int64_t below = std::numeric_limits<int64_t>::max() / 2;
+  // The operands of the product that comes next, if they lie in as much memory as these.
+  const T* next_a = nullptr;
+  const T* next_b = nullptr;
+  // Whether `b` has complex numbers, of which each makes two steps of two columns: its parts, and
+  // those of its product with i. Its distances are in complex numbers, the sizes in real ones.
+  bool of_pairs = false;
 };
 
 // Tiles are two vectors wide.

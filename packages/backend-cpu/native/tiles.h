@@ -51,6 +51,9 @@ struct Sums {
   int64_t steps;
   int64_t a_step;
   int64_t b_step;
+  // Lines of the cache, so many bytes apart: tiles that look ahead ask for one in each step.
+  const char* ahead = nullptr;
+  int64_t ahead_step = 0;
 };
 
 // y[row][lane] (+)= sum of a[row] * b[lane], or with kLanewise of a[row][lane] * b[lane].
@@ -82,19 +85,24 @@ inline __attribute__((always_inline)) void StoreTile(Vector (&total)[kRows][kVec
   }
 }
 
-template <typename T, bool kLanewise, int kVectors, int kRows>
+template <typename T, bool kLanewise, int kVectors, int kRows, bool kLooksAhead = false>
 DOVETAIL_WIDE void Tile(const Sums& sums, const T* a, int64_t a_row, const T* b, T* y,
                         int64_t y_row, bool add) {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
   // One pointer for every four rows: the others are at small multiples of `a_row`.
   constexpr int kPointers = (kRows + 3) / 4;
   Vector total[kRows][kVectors] = {};
+  const char* ahead = sums.ahead;
   for (int64_t tap = 0; tap < sums.taps; ++tap) {
     const T* from = b + sums.b_offsets[tap];
     const T* rows[kPointers];
     for (int i = 0; i < kPointers; ++i) rows[i] = a + sums.a_offsets[tap] + 4 * i * a_row;
 #pragma GCC unroll kStepsTogether
     for (int64_t step = 0; step < sums.steps; ++step) {
+      if constexpr (kLooksAhead) {
+        __builtin_prefetch(ahead);
+        ahead += sums.ahead_step;
+      }
       if constexpr (kBroadcastFirst<kLanewise, kVectors, kRows>) {
         Vector other[kRows];
 #pragma GCC unroll 16
@@ -168,6 +176,20 @@ TileFunction<T> TileOf(int64_t rows, int64_t vectors) {
     default:
       return k8[rows - 1];
   }
+}
+
+template <typename T, int kVectors, int... kRows>
+constexpr std::array<TileFunction<T>, sizeof...(kRows)> TilesAheadOf(
+    std::integer_sequence<int, kRows...>) {
+  return {&Tile<T, false, kVectors, kRows + 1, true>...};
+}
+
+// The same for one or two vectors, and up to MostRows(2) rows, of tiles that look ahead.
+template <typename T>
+TileFunction<T> TileAheadOf(int64_t rows, int64_t vectors) {
+  using Rows = std::make_integer_sequence<int, MostRows(2)>;
+  static constexpr auto k1 = TilesAheadOf<T, 1>(Rows()), k2 = TilesAheadOf<T, 2>(Rows());
+  return vectors == 1 ? k1[rows - 1] : k2[rows - 1];
 }
 
 // The most rows of TileOf.

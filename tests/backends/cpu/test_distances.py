@@ -58,6 +58,28 @@ def test_distances(
     np.testing.assert_array_equal(turned, found)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", [SQUARES, SIZES], ids=["squares", "sizes"])
+@pytest.mark.parametrize(
+    ("shape", "finite"),
+    [((70, 64), True), ((1130, 5), True), ((3, 200, 33), True), ((130, 40), False)],
+)
+def test_pairs_of_one_matrix(
+    dtype: str, kind: Any, shape: tuple[int, ...], finite: bool, by_kernel: Any, drawn: Any
+) -> None:
+    # Half of them is computed: to the same bits, but for roots of numbers beside those not finite.
+    x = drawn(dtype, *shape)
+    if not finite:
+        x[3, 7], x[5, 0], x[100, 39], x[9] = np.nan, np.inf, -np.inf, -0.0
+    for function in (lambda sums: sums, jnp.sqrt):
+        found = by_kernel(lambda x, f=function: f(pairs(kind, jnp, x, x)), x)
+        both = by_kernel(lambda x, y, f=function: f(pairs(kind, jnp, x, y)), x, x.copy())
+        bound = 0 if finite else float(np.finfo(dtype).eps)
+        np.testing.assert_allclose(found, both, rtol=bound)
+        if finite:
+            np.testing.assert_array_equal(found, np.swapaxes(found, -1, -2))
+
+
 @pytest.mark.parametrize("kind", [SQUARES, SIZES], ids=["squares", "sizes"])
 def test_not_finite(kind: Any, by_kernel: Any, drawn: Any) -> None:
     x, y = drawn("float32", 90, 40), drawn("float32", 70, 40)

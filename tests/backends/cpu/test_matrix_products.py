@@ -54,6 +54,8 @@ def close(found: Any, expected: Any, summed: int, scale: float = 1.0) -> None:
         (130, 256, 250),
         (40, 250, 330),  # several blocks of columns, the last of which ends within a vector
         (130, 330, 301),  # several blocks of rows and sums
+        (45, 400, 390),  # columns that are asked for ahead
+        (1500, 30, 10),  # rows that are
     ],
 )
 @pytest.mark.parametrize("turned", ["", "x", "y", "xy", "z", "xyz"])
@@ -223,6 +225,12 @@ def test_others_are_left_to_the_compiler(
 
 @pytest.mark.parametrize("preset", ["BF16_BF16_F32", "BF16_BF16_F32_X3"])
 def test_asked_algorithms_are_left_to_the_compiler(preset: str, drawn: Any, by_kernel: Any) -> None:
-    x = drawn("float32", 64, 64)
-    by_kernel(lambda x: lax.dot(x, x, precision=lax.DotAlgorithmPreset[preset]), x, kernel=False)
+    x = drawn("float32", 256, 256)
+    algorithm = lax.DotAlgorithmPreset[preset]
+    for multiply in (
+        lambda x, y: lax.dot(x, x, precision=algorithm),
+        lambda x, y: lax.dot(x, x.T, precision=algorithm),
+        lambda x, y: lax.dot(y[0], x, precision=algorithm),
+    ):
+        by_kernel(multiply, x, x[::-1], kernel=False)
     by_kernel(lambda x: lax.dot(x, x, precision=lax.Precision.HIGHEST), x)

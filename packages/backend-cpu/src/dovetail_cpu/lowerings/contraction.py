@@ -20,7 +20,7 @@ from dovetail.extend import LoweringTable, ShapedArray, dtypes
 from dovetail.extend.lowering import real_dtype
 from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings.attention import attention
-from dovetail_cpu.lowerings.matrix_products import product
+from dovetail_cpu.lowerings.matrix_products import is_plain, product
 from dovetail_cpu.lowerings.narrow_products import narrow_product
 from dovetail_cpu.lowerings.reduction import FLOATS, SHORT_ROW, sum_of_products
 from dovetail_cpu.lowerings.worth import MANY_ROWS
@@ -63,10 +63,11 @@ def dot_general(
     if any(_is_below_a_byte(aval.dtype) for aval in (a, b, out)):
         work = _working(out.dtype)
         return _converted(context, (x, y), work, work, dimension_numbers)
-    for rule in (_short_rows, _with_vector, _with_transpose, _of_vectors, _of_small_matrices):
-        value = rule(context, (x, y), dimension_numbers)
-        if value is not NotImplemented:
-            return value
+    if is_plain(precision):
+        for rule in (_short_rows, _with_vector, _with_transpose, _of_vectors, _of_small_matrices):
+            value = rule(context, (x, y), dimension_numbers)
+            if value is not NotImplemented:
+                return value
     for multiply in (attention, narrow_product, product):
         value = multiply(context, (x, y), dimension_numbers, precision)
         if value is not NotImplemented:
