@@ -4,6 +4,7 @@
 #define DOVETAIL_NATIVE_CHAINS_H
 
 #include "arrays.h"
+#include "values.h"
 
 #define MOST_OPERANDS 3
 #define MOST_INPUTS 8 /* operands of a step */
@@ -56,6 +57,7 @@ typedef struct {
  * the result what makes it of a list of arrays. */
 typedef struct {
   int leaves, constants, values, steps, outcomes;
+  int flat; /* whether each argument is a leaf */
   Expected *expected;
   PyObject *forms;   /* owned: a tuple, of each argument */
   PyObject *flatten; /* owned: gives the leaves and the structure of a container */
@@ -218,6 +220,9 @@ static PyObject *make_chain(PyObject *module, PyObject *args) {
   chain->room = room;
   chain->constants = count;
   chain->forms = Py_NewRef(forms);
+  chain->flat = PyTuple_GET_SIZE(forms) == PyTuple_GET_SIZE(leaves);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(forms); i++)
+    chain->flat = chain->flat && PyTuple_GET_ITEM(forms, i) == Py_Ellipsis;
   chain->flatten = Py_NewRef(flatten);
   chain->form = Py_NewRef(form);
   if (chain_from(chain, leaves, constants, places, steps, outcomes) < 0) {
