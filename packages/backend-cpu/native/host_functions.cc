@@ -404,8 +404,8 @@ extern "C" const void* dovetail_host_functions(size_t* count) {
     for (const auto functions :
          {dovetail::ArrayFunctions, dovetail::CircularFunctions, dovetail::ErrorFunctions,
           dovetail::ExponentialFunctions, dovetail::FourierFunctions, dovetail::MoveFunctions,
-          dovetail::RandomFunctions, dovetail::RemainderFunctions, dovetail::SearchFunctions,
-          dovetail::SortFunctions}) {
+          dovetail::PositionFunctions, dovetail::RandomFunctions, dovetail::RemainderFunctions,
+          dovetail::SearchFunctions, dovetail::SortFunctions}) {
       size_t more;
       const dovetail::HostEntry* others = functions(&more);
       entries.insert(entries.end(), others, others + more);

@@ -66,6 +66,7 @@ const HostEntry* RemainderFunctions(size_t* count);
 const HostEntry* ArrayFunctions(size_t* count);
 const HostEntry* FourierFunctions(size_t* count);
 const HostEntry* MoveFunctions(size_t* count);
+const HostEntry* PositionFunctions(size_t* count);
 const HostEntry* RandomFunctions(size_t* count);
 const HostEntry* SearchFunctions(size_t* count);
 const HostEntry* SortFunctions(size_t* count);

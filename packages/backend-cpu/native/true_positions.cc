@@ -12,6 +12,7 @@
 #include <immintrin.h>
 #endif
 
+#include "host_functions.h"
 #include "kernel.h"
 #include "parallel.h"
 #include "vector_width.h"
@@ -138,6 +139,20 @@ ffi::Error TruePositions(ffi::ThreadPool pool, ffi::Buffer<ffi::PRED> flags,
   }
   return ffi::Error::Success();
 }
+
+// Small arrays in the memory of the host. Numbers: rows, elements of each, and positions of each.
+void PositionsOnHost(const void* const* operands, const ptrdiff_t* numbers, void* result,
+                     ptrdiff_t) {
+  const uint8_t* flags = static_cast<const uint8_t*>(operands[0]);
+  int32_t* to = static_cast<int32_t*>(result);
+  const ptrdiff_t size = numbers[1], wanted = numbers[2];
+  for (ptrdiff_t row = 0; row < numbers[0]; ++row, flags += size, to += wanted) {
+    const int32_t* const end = WritePositions(flags, 0, size, to, to + wanted);
+    std::fill(to + (end - to), to + wanted, static_cast<int32_t>(size));
+  }
+}
+
+const HostEntry kPositions = {"true_positions", "bool", PositionsOnHost, kMany};
 
 // How many elements are before a pivot, and how many not after it. Before NaN comes what is none,
 // after it nothing.
@@ -298,6 +313,12 @@ ffi::Error PartingPositions(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuff
 }
 
 }  // namespace
+
+const HostEntry* PositionFunctions(size_t* count) {
+  *count = 1;
+  return &kPositions;
+}
+
 }  // namespace dovetail
 
 // Nothing else is seen from outside.

@@ -33,14 +33,13 @@ static PyObject *get_traceback;    /* owned: gives the traceback of the caller *
 static PyObject *retire_others;    /* owned: marks arrays in other containers, and those of keys */
 static PyObject *make_private;     /* owned: copies what is no plain array of NumPy's */
 static PyObject *read_array;       /* owned: `Array.__array__` in Python */
-static PyObject *wait_for_array;   /* owned: waits in Python, perhaps after an exception */
 static PyObject *events;           /* owned: the module that knows who listens */
 static PyObject *stranger;         /* owned: what jaxlib knows nothing of, so that it calls Python */
 static Py_ssize_t most_copied;     /* bytes of the largest argument that is copied here */
 static int careful;                /* whether waiting for a computation is left to Python */
-static PyObject *name_delete, *name_is_deleted, *name_is_ready, *name_traceback, *name_listeners, *name_aval,
-    *name_dtype, *name_shape, *name_weak_type, *name_sharding, *name_committed, *name_value,
-    *name_block;
+static PyObject *name_delete, *name_is_deleted, *name_is_ready, *name_traceback, *name_listeners,
+    *name_aval, *name_dtype, *name_shape, *name_weak_type, *name_sharding, *name_committed,
+    *name_value, *name_block;
 
 static int intern_names(void) {
   static const struct {
@@ -93,9 +92,10 @@ static PyObject *configure(PyObject *module, PyObject *args) {
   PyTypeObject *array, *keys, *deleted, *retired, *buffer;
   PyObject *freed, *traceback, *others, *private, *read, *who, *placer;
   Py_ssize_t most;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOOOnOOO", &PyType_Type, &array, &PyType_Type, &keys,
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOOOnOO!O", &PyType_Type, &array, &PyType_Type, &keys,
                         &PyType_Type, &deleted, &PyType_Type, &retired, &PyType_Type, &buffer,
-                        &freed, &traceback, &others, &private, &most, &read, &who, &placer))
+                        &freed, &traceback, &others, &private, &most, &read, &PyModule_Type, &who,
+                        &placer))
     return NULL;
   Py_ssize_t held, gone, value, made, weak, dtype;
   if (slot_of((PyObject *)array, "_buffer", &held) < 0 ||
@@ -105,8 +105,8 @@ static PyObject *configure(PyObject *module, PyObject *args) {
       slot_of((PyObject *)array, "_retired", &gone) < 0 ||
       slot_of((PyObject *)keys, "_key_dtype", &dtype) < 0)
     return NULL;
-  if (!PyType_IsSubtype(keys, array) || !PyType_IsSubtype(retired, &PyTuple_Type) || !PyType_IsSubtype(deleted, array) ||
-      deleted->tp_basicsize != array->tp_basicsize) {
+  if (!PyType_IsSubtype(keys, array) || !PyType_IsSubtype(retired, &PyTuple_Type) ||
+      !PyType_IsSubtype(deleted, array) || deleted->tp_basicsize != array->tp_basicsize) {
     PyErr_SetString(PyExc_TypeError, "these classes do not fit each other");
     return NULL;
   }
@@ -174,62 +174,6 @@ static PyObject *held_value(PyObject *module, PyObject *array) {
   return Py_NewRef(value == NULL ? Py_None : value);
 }
 
-/* An array, or keys of a dtype, around a value of NumPy's that nobody else writes to; takes over its
- * reference. `made` is where it was made. */
-static PyObject *wrap_made(PyObject *value, int weak, PyObject *keys, PyObject *made) {
-  PyTypeObject *type = keys == NULL ? array_type : key_type;
-  PyObject *array = type->tp_alloc(type, 0);
-  if (array == NULL) {
-    Py_DECREF(value);
-    return NULL;
-  }
-  PyArray_CLEARFLAGS((PyArrayObject *)value, NPY_ARRAY_WRITEABLE);
-  SLOT(array, value_slot) = value;
-  SLOT(array, made_slot) = Py_NewRef(made);
-  SLOT(array, weak_slot) = PyBool_FromLong(weak);
-  if (keys != NULL) SLOT(array, key_dtype_slot) = Py_NewRef(keys);
-  return array;
-}
-
-static PyObject *wrap_value(PyObject *value, int weak) {
-  PyObject *made = PyObject_CallNoArgs(get_traceback);
-  if (made == NULL) {
-    Py_DECREF(value);
-    return NULL;
-  }
-  PyObject *array = wrap_made(value, weak, NULL, made);
-  Py_DECREF(made);
-  return array;
-}
-
-/* Bytes from which programs share the memory of values; smaller ones are copied. */
-#define LEAST_SHARED 16384
-#define ALIGNMENT 64
-
-/* A new array of NumPy's for what is computed, in memory that programs take as it is. */
-static PyObject *new_value(PyArray_Descr *dtype, int ndim, npy_intp *dims) {
-  npy_intp bytes = PyDataType_ELSIZE(dtype) * PyArray_MultiplyList(dims, ndim);
-  Py_INCREF(dtype);
-  if (bytes < LEAST_SHARED)
-    return PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, dims, NULL, NULL, 0, NULL);
-  bytes += ALIGNMENT;
-  PyObject *memory = PyArray_SimpleNew(1, &bytes, NPY_UINT8);
-  if (memory == NULL) {
-    Py_DECREF(dtype);
-    return NULL;
-  }
-  uintptr_t start = (uintptr_t)PyArray_DATA((PyArrayObject *)memory);
-  start = (start + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  PyObject *value = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, dims, NULL, (void *)start,
-                                         NPY_ARRAY_CARRAY, NULL);
-  if (value == NULL) {
-    Py_DECREF(memory);
-    return NULL;
-  }
-  if (PyArray_SetBaseObject((PyArrayObject *)value, memory) < 0) Py_CLEAR(value);
-  return value;
-}
-
 /* A container as `form` is, with the next item at each place of an ellipsis: an array around it if
  * it is a buffer. */
 static PyObject *build(PyObject *form, PyObject *const *items, Py_ssize_t count, Py_ssize_t *next,
@@ -289,10 +233,10 @@ static PyObject *assemble(PyObject *module, PyObject *const *args, Py_ssize_t na
 
 /* Whether somebody wants to know what happens; -1 with an error. */
 static int somebody_listens(void) {
-  PyObject *listeners = PyObject_GetAttr(events, name_listeners);
-  int there = listeners == NULL ? -1 : PyObject_IsTrue(listeners);
-  Py_XDECREF(listeners);
-  return there;
+  PyObject *listeners = PyDict_GetItemWithError(PyModule_GetDict(events), name_listeners);
+  if (listeners != NULL && PyTuple_CheckExact(listeners)) return PyTuple_GET_SIZE(listeners) != 0;
+  if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "the listeners come as a tuple");
+  return -1;
 }
 
 /* `Array.__array__`: a view of what is computed and in the memory of the host; Python does the
@@ -353,48 +297,6 @@ static PyMethodDef array_method = {"__array__", (PyCFunction)(void (*)(void))arr
 /* The method `__array__` of the class of arrays. */
 static PyObject *array_reader(PyObject *module, PyObject *unused) {
   return PyDescr_NewMethod(array_type, &array_method);
-}
-
-/* `Array.block_until_ready`, where nobody wants to know of it; Python does the rest, and says what
- * is wrong. */
-static PyObject *array_wait(PyObject *self, PyObject *unused) {
-  int plain = Py_IS_TYPE(self, array_type) && !careful && !somebody_listens();
-  if (plain && SLOT(self, value_slot) != NULL) return Py_NewRef(self);
-  PyObject *buffer = plain ? SLOT(self, buffer_slot) : NULL;
-  if (buffer != NULL && Py_IS_TYPE(buffer, buffer_type)) {
-    Py_INCREF(buffer);
-    PyObject *done = PyObject_CallMethodNoArgs(buffer, name_block);
-    Py_DECREF(buffer);
-    if (done != NULL) {
-      Py_DECREF(done);
-      return Py_NewRef(self);
-    }
-  }
-  PyObject *type, *error, *traceback;
-  PyErr_Fetch(&type, &error, &traceback);
-  if (type != NULL) PyErr_NormalizeException(&type, &error, &traceback);
-  if (traceback != NULL) PyException_SetTraceback(error, traceback);
-  PyObject *result = PyObject_CallFunctionObjArgs(wait_for_array, self, error, NULL);
-  Py_XDECREF(type);
-  Py_XDECREF(error);
-  Py_XDECREF(traceback);
-  return result;
-}
-
-static PyMethodDef wait_method = {"block_until_ready", array_wait, METH_NOARGS, NULL};
-
-/* The method `block_until_ready` of the class of arrays; that in Python has the documentation. */
-static PyObject *array_waiter(PyObject *module, PyObject *in_python) {
-  PyObject *own = PyObject_GetAttrString(in_python, "__doc__");
-  PyObject *text = own == NULL ? NULL
-                               : PyUnicode_FromFormat("%s($self, /)\n--\n\n%S",
-                                                      wait_method.ml_name, own);
-  Py_XDECREF(own);
-  const char *doc = text == NULL ? NULL : PyUnicode_AsUTF8(text);
-  if (doc == NULL) return NULL;
-  wait_method.ml_doc = doc; /* `text` is never released */
-  Py_XSETREF(wait_for_array, Py_NewRef(in_python));
-  return PyDescr_NewMethod(array_type, &wait_method);
 }
 
 /* From now on whatever waits for a computation is left to Python. */

@@ -8,8 +8,10 @@
  */
 
 #include "arrays.h"
+#include "callables.h"
 #include "direct.h"
 #include "heap.h"
+#include "waiting.h"
 
 /* ----------------------------------------------------------------------------------- Original */
 
@@ -104,7 +106,7 @@ typedef struct {
   PyObject *offer;    /* called for the result of a call that may need no program; or NULL */
   int offer_once;     /* whether only before the first program, but then of each call */
   int has_run;        /* whether there has been a program */
-  Direct *ways;       /* how calls are computed that need no program */
+  Direct **ways;      /* how calls are computed that need no program */
   int way_count, oldest_way, newest_way;
 } Function;
 
@@ -413,24 +415,8 @@ static void function_dealloc(Function *self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-static PyObject *function_get(PyObject *self, PyObject *instance, PyObject *owner) {
-  if (instance == NULL || instance == Py_None) return Py_NewRef(self);
-  return PyMethod_New(self, instance);
-}
-
-static PyObject *function_repr(Function *self) {
-  PyObject *name = PyObject_GetAttrString((PyObject *)self, "__name__");
-  if (name == NULL) {
-    PyErr_Clear();
-    return PyUnicode_FromString("<compiled function>");
-  }
-  PyObject *text = PyUnicode_FromFormat("<compiled function %S at %p>", name, self);
-  Py_DECREF(name);
-  return text;
-}
-
 static PyObject *function_clear_cache(Function *self, PyObject *unused) {
-  for (int i = 0; i < self->way_count; i++) self->ways[i].generation = generation - 1;
+  for (int i = 0; i < self->way_count; i++) self->ways[i]->generation = generation - 1;
   return PyObject_CallMethod(self->inner, "_clear_cache", NULL);
 }
 
@@ -440,18 +426,18 @@ static PyObject *function_cache_size(Function *self, PyObject *unused) {
   Py_ssize_t size = PyLong_AsSsize_t(kept);
   Py_DECREF(kept);
   for (int i = 0; i < self->way_count; i++)
-    size += self->ways[i].chain != NULL && self->ways[i].generation == generation;
+    size += self->ways[i]->chain != NULL && self->ways[i]->generation == generation;
   return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(size);
 }
 
 /* The place of a new way: one that is not used any more, or free, or for other options; NULL if
  * there is none. */
-static Direct *room_for(Function *self, const Direct *direct) {
+static Direct **room_for(Function *self, const Direct *direct) {
   for (int i = 0; i < self->way_count; i++)
-    if (self->ways[i].generation != generation) return &self->ways[i];
+    if (self->ways[i]->generation != generation) return &self->ways[i];
   if (self->way_count < MOST_DIRECT) return &self->ways[self->way_count++];
   for (int i = 0; i < self->way_count; i++) {
-    int same = PyObject_RichCompareBool(self->ways[i].key, direct->key, Py_EQ);
+    int same = PyObject_RichCompareBool(self->ways[i]->key, direct->key, Py_EQ);
     if (same < 0) PyErr_Clear();
     if (!same) return &self->ways[i];
   }
@@ -461,32 +447,29 @@ static Direct *room_for(Function *self, const Direct *direct) {
 /* Add a way to compute calls that need no program; tell whether there was room. If there is none,
  * a function for any shape takes the place of the oldest. */
 static PyObject *function_add_direct(Function *self, PyObject *args) {
-  Direct direct;
-  if (direct_from(args, &direct) < 0) return NULL;
-  if (self->ways == NULL) self->ways = PyMem_Calloc(MOST_DIRECT, sizeof(Direct));
-  if (self->ways == NULL) {
-    direct_release(&direct);
-    return PyErr_NoMemory();
-  }
-  Direct *place = room_for(self, &direct);
-  if (place == NULL && direct.function != NULL) {
+  if (self->ways == NULL) self->ways = PyMem_Calloc(MOST_DIRECT, sizeof(Direct *));
+  if (self->ways == NULL) return PyErr_NoMemory();
+  Direct *direct = direct_from(args);
+  if (direct == NULL) return NULL;
+  Direct **place = room_for(self, direct);
+  if (place == NULL && direct->function != NULL) {
     place = &self->ways[self->oldest_way];
     self->oldest_way = (self->oldest_way + 1) % MOST_DIRECT;
   }
   if (place == NULL) {
-    direct_release(&direct);
+    direct_release(direct);
     Py_RETURN_FALSE;
   }
-  Direct before = *place;
+  Direct *before = *place;
   *place = direct;
   self->newest_way = (int)(place - self->ways);
-  direct_release(&before);
+  if (before != NULL) direct_release(before);
   Py_RETURN_TRUE;
 }
 
 /* Forget the newest way: a call for which it was made needed a program after all. */
 static PyObject *function_drop_direct(Function *self, PyObject *unused) {
-  if (self->newest_way < self->way_count) self->ways[self->newest_way].generation = generation - 1;
+  if (self->newest_way < self->way_count) self->ways[self->newest_way]->generation = generation - 1;
   Py_RETURN_NONE;
 }
 
@@ -542,8 +525,8 @@ static PyTypeObject function_type = {
     .tp_vectorcall_offset = offsetof(Function, vectorcall),
     .tp_weaklistoffset = offsetof(Function, weakrefs),
     .tp_dictoffset = offsetof(Function, dict),
-    .tp_descr_get = function_get,
-    .tp_repr = (reprfunc)function_repr,
+    .tp_descr_get = callable_get,
+    .tp_repr = callable_repr,
     .tp_methods = function_methods,
     .tp_getset = function_getset,
 };
@@ -586,15 +569,18 @@ PyMODINIT_FUNC PyInit_dovetail_native_calls(void) {
     PyErr_SetString(PyExc_ImportError, "dovetail_native works in the main interpreter alone");
     return NULL;
   }
-  if (PyType_Ready(&original_type) < 0 || PyType_Ready(&function_type) < 0) return NULL;
+  if (PyType_Ready(&original_type) < 0 || PyType_Ready(&function_type) < 0 ||
+      PyType_Ready(&waiter_type) < 0)
+    return NULL;
   import_array();
   stranger = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
   if (intern_names() < 0) return NULL;
   PyObject *made = PyModule_Create(&module);
   if (made == NULL || stranger == NULL ||
-      PyModule_AddIntConstant(made, "INTERFACE", 7) < 0 ||
+      PyModule_AddIntConstant(made, "INTERFACE", 8) < 0 ||
       PyModule_AddObjectRef(made, "Original", (PyObject *)&original_type) < 0 ||
-      PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0) {
+      PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0 ||
+      PyModule_AddObjectRef(made, "Waiter", (PyObject *)&waiter_type) < 0) {
     Py_XDECREF(made);
     return NULL;
   }

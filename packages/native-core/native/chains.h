@@ -4,6 +4,7 @@
 #define DOVETAIL_NATIVE_CHAINS_H
 
 #include "arrays.h"
+#include "values.h"
 
 #define MOST_OPERANDS 3
 #define MOST_INPUTS 8 /* operands of a step */
@@ -30,6 +31,7 @@ typedef struct {
   Py_ssize_t row_bytes[MOST_INPUTS + 1];
   int operands, target;
   int sources[MOST_INPUTS];
+  Py_ssize_t starts[MOST_INPUTS]; /* the byte of a source where the operand begins */
 } Step;
 
 /* A leaf of the arguments. */
@@ -56,6 +58,7 @@ typedef struct {
  * the result what makes it of a list of arrays. */
 typedef struct {
   int leaves, constants, values, steps, outcomes;
+  int flat; /* whether each argument is a leaf */
   Expected *expected;
   PyObject *forms;   /* owned: a tuple, of each argument */
   PyObject *flatten; /* owned: gives the leaves and the structure of a container */
@@ -102,20 +105,22 @@ static int shape_from(PyObject *shape, npy_intp *dims) {
 }
 
 static int step_from(PyObject *tuple, Step *step, int values, Py_ssize_t **numbers) {
-  PyObject *address, *sources, *given, *row_bytes;
-  if (!PyArg_ParseTuple(tuple, "OO!iO!nnO!", &address, &PyTuple_Type, &sources, &step->target,
-                        &PyTuple_Type, &given, &step->count, &step->rows, &PyTuple_Type,
-                        &row_bytes))
+  PyObject *address, *sources, *starts, *given, *row_bytes;
+  if (!PyArg_ParseTuple(tuple, "OO!O!iO!nnO!", &address, &PyTuple_Type, &sources, &PyTuple_Type,
+                        &starts, &step->target, &PyTuple_Type, &given, &step->count, &step->rows,
+                        &PyTuple_Type, &row_bytes))
     return -1;
   step->function = (HostFunction)PyLong_AsVoidPtr(address);
   step->operands = (int)PyTuple_GET_SIZE(sources);
   if (step->function == NULL || step->operands > MOST_INPUTS || step->target >= values ||
+      PyTuple_GET_SIZE(starts) != step->operands ||
       PyTuple_GET_SIZE(row_bytes) != step->operands + 1) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "this is no step of a chain");
     return -1;
   }
   for (int k = 0; k < step->operands; k++) {
     step->sources[k] = (int)PyLong_AsLong(PyTuple_GET_ITEM(sources, k));
+    step->starts[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(starts, k));
     if (step->sources[k] < 0 || step->sources[k] >= step->target) {
       if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a step reads what is not there");
       return -1;
@@ -163,11 +168,11 @@ static int chain_from(Chain *chain, PyObject *leaves, PyObject *constants, PyObj
   Py_ssize_t count = 0;
   for (int i = 0; i < chain->steps; i++) {
     PyObject *tuple = PyTuple_GET_ITEM(steps, i);
-    PyObject *given = PyTuple_CheckExact(tuple) && PyTuple_GET_SIZE(tuple) == 7
-                          ? PyTuple_GET_ITEM(tuple, 3)
+    PyObject *given = PyTuple_CheckExact(tuple) && PyTuple_GET_SIZE(tuple) == 8
+                          ? PyTuple_GET_ITEM(tuple, 4)
                           : NULL;
     if (given == NULL || !PyTuple_CheckExact(given)) {
-      PyErr_SetString(PyExc_TypeError, "a step is a tuple of seven");
+      PyErr_SetString(PyExc_TypeError, "a step is a tuple of eight");
       return -1;
     }
     count += PyTuple_GET_SIZE(given);
@@ -218,6 +223,9 @@ static PyObject *make_chain(PyObject *module, PyObject *args) {
   chain->room = room;
   chain->constants = count;
   chain->forms = Py_NewRef(forms);
+  chain->flat = PyTuple_GET_SIZE(forms) == PyTuple_GET_SIZE(leaves);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(forms); i++)
+    chain->flat = chain->flat && PyTuple_GET_ITEM(forms, i) == Py_Ellipsis;
   chain->flatten = Py_NewRef(flatten);
   chain->form = Py_NewRef(form);
   if (chain_from(chain, leaves, constants, places, steps, outcomes) < 0) {
@@ -336,7 +344,8 @@ static PyObject *run_chain(const Chain *chain, const void **values) {
     const Step *step = &chain->step[i];
     const char *operands[MOST_INPUTS] = {NULL};
     char *target = (char *)values[step->target];
-    for (int k = 0; k < step->operands; k++) operands[k] = values[step->sources[k]];
+    for (int k = 0; k < step->operands; k++)
+      operands[k] = (const char *)values[step->sources[k]] + step->starts[k];
     for (Py_ssize_t row = 0; row < step->rows; row++) {
       step->function((const void *const *)operands, step->numbers, target, step->count);
       for (int k = 0; k < step->operands; k++) operands[k] += step->row_bytes[k];

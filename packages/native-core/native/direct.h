@@ -16,8 +16,10 @@
 /* How calls with arguments of some kinds are computed: by a function, for any shape, or by a chain,
  * for its shapes. If both are NULL, they need a program. */
 typedef struct {
+  int uses;
   HostFunction function;
-  PyObject *chain; /* a capsule */
+  PyObject *capsule; /* of the chain; or NULL */
+  const Chain *chain;
   PyObject *names; /* a tuple of keywords, of the last arguments; or NULL */
   PyObject *key; /* the options that it is for */
   PyArray_Descr *result;
@@ -44,6 +46,7 @@ static PyObject *set_default_place(PyObject *module, PyObject *sharding) {
 /* Forget all ways of all functions. */
 static PyObject *forget_ways(PyObject *module, PyObject *unused) {
   generation++;
+  forget_values();
   Py_RETURN_NONE;
 }
 
@@ -100,7 +103,7 @@ static int method_gives(PyObject *object, PyObject *name, PyObject *expected) {
 static void release_elements(Elements *elements, int count) {
   for (int i = 0; i < count; i++) {
     Py_XDECREF(elements[i].value);
-    PyBuffer_Release(&elements[i].lent); /* nothing if there is none */
+    if (elements[i].lent.obj != NULL) PyBuffer_Release(&elements[i].lent);
   }
 }
 
@@ -140,16 +143,23 @@ static int read_buffer(PyObject *buffer, Py_ssize_t most, Elements *out) {
   return 1;
 }
 
+static int has_dims(const Elements *elements, int ndim, const npy_intp *dims) {
+  if (elements->ndim != ndim) return 0;
+  for (int i = 0; i < ndim; i++)
+    if (elements->dims[i] != dims[i]) return 0;
+  return 1;
+}
+
 /* Where the elements of an array of NumPy's are, if there are not too many. */
 static int read_value(PyArrayObject *value, Py_ssize_t most, Elements *out) {
   out->value = Py_NewRef((PyObject *)value);
   out->data = PyArray_DATA(value);
   out->type = PyArray_TYPE(value);
   out->ndim = PyArray_NDIM(value);
-  out->size = PyArray_SIZE(value);
-  if (out->ndim > MOST_DIMENSIONS || out->size > most) return 0;
-  memcpy(out->dims, PyArray_DIMS(value), out->ndim * sizeof(npy_intp));
-  return 1;
+  out->size = 1;
+  if (out->ndim > MOST_DIMENSIONS) return 0;
+  for (int i = 0; i < out->ndim; i++) out->size *= out->dims[i] = PyArray_DIM(value, i);
+  return out->size <= most;
 }
 
 /* Where the elements of an array are, if they are in the memory of the host. */
@@ -252,8 +262,7 @@ static const void *leaf_place(const Expected *expected, PyObject *leaf, Py_ssize
     return expected->ndim == 0 ? scalar_place(leaf, expected->kind) : NULL;
   }
   if (!read_elements(leaf, most, own) || own->type != expected->kind ||
-      own->ndim != expected->ndim ||
-      memcmp(own->dims, expected->dims, own->ndim * sizeof(npy_intp)) != 0)
+      !has_dims(own, expected->ndim, expected->dims))
     return NULL;
   return own->data;
 }
@@ -288,35 +297,43 @@ static int are_distinct(PyObject *const *leaves, int count) {
   return 1;
 }
 
+/* What a chain computes from its leaves; NULL, perhaps with an error, if this is not the way. */
+static PyObject *result_of_leaves(const Chain *chain, PyObject *const *leaves, Py_ssize_t most,
+                                  int donates) {
+  if (has_many_buffers(chain, leaves, chain->leaves)) return NULL;
+  if (donates && !are_distinct(leaves, chain->leaves)) return NULL; /* a program says what is wrong */
+  Elements on_stack[LEAVES_ON_STACK], *elements = on_stack;
+  if (chain->leaves > LEAVES_ON_STACK) elements = PyMem_Malloc(chain->leaves * sizeof(Elements));
+  if (elements == NULL) return NULL;
+  long long numbers[MOST_LEAVES];
+  const void *values[MOST_VALUES];
+  PyObject *result = NULL;
+  int read = 0, fits = 1;
+  while (fits && read < chain->leaves) {
+    elements[read].value = NULL;
+    elements[read].lent.obj = NULL;
+    values[read] = leaf_place(&chain->expected[read], leaves[read], most, &elements[read],
+                              &numbers[read]);
+    fits = values[read] != NULL;
+    read++;
+  }
+  /* Nor do calls of programs that are there tell of events. */
+  if (fits) result = run_chain(chain, values);
+  release_elements(elements, read);
+  if (elements != on_stack) PyMem_Free(elements);
+  return result;
+}
+
 /* The result of a call of some shapes; NULL, perhaps with an error, if this is not the way. */
 static PyObject *chained_result(const Direct *direct, PyObject *const *args, int donates) {
-  const Chain *chain = PyCapsule_GetPointer(direct->chain, CHAIN_NAME);
-  if (chain == NULL) return NULL;
+  const Chain *chain = direct->chain;
+  if (chain->flat) return result_of_leaves(chain, args, direct->most, donates);
   PyObject *leaves[MOST_LEAVES], *result = NULL;
   int count = 0, fits = 1;
   for (int i = 0; fits && i < direct->arguments; i++)
     fits = gather(chain, PyTuple_GET_ITEM(chain->forms, i), args[i], leaves, &count);
-  fits = fits && !has_many_buffers(chain, leaves, count) &&
-         !(donates && !are_distinct(leaves, count)); /* a program says what is wrong */
-  Elements on_stack[LEAVES_ON_STACK], *elements = on_stack;
-  if (count > LEAVES_ON_STACK) elements = PyMem_Malloc(count * sizeof(Elements));
-  if (fits && count == chain->leaves && elements != NULL) {
-    long long numbers[MOST_LEAVES];
-    const void *values[MOST_VALUES];
-    int read = 0;
-    while (fits && read < count) {
-      elements[read].value = NULL;
-      elements[read].lent.obj = NULL;
-      values[read] = leaf_place(&chain->expected[read], leaves[read], direct->most, &elements[read],
-                                &numbers[read]);
-      fits = values[read] != NULL;
-      read++;
-    }
-    /* Nor do calls of programs that are there tell of events. */
-    if (fits) result = run_chain(chain, values);
-    release_elements(elements, read);
-  }
-  if (elements != on_stack) PyMem_Free(elements);
+  if (fits && count == chain->leaves)
+    result = result_of_leaves(chain, leaves, direct->most, donates);
   for (int i = 0; i < count; i++) Py_DECREF(leaves[i]);
   return result;
 }
@@ -336,9 +353,7 @@ static PyObject *elementwise_result(const Direct *direct, PyObject *const *args,
     if (!read_elements(args[i], direct->most, own) || own->type != direct->kinds[i]) return NULL;
     if (shaped == NULL || shaped->ndim == 0) {
       shaped = own;
-    } else if (own->ndim != 0 &&
-               (own->ndim != shaped->ndim ||
-                memcmp(own->dims, shaped->dims, own->ndim * sizeof(npy_intp)) != 0)) {
+    } else if (own->ndim != 0 && !has_dims(own, shaped->ndim, shaped->dims)) {
       return NULL;
     }
   }
@@ -378,35 +393,30 @@ static PyObject *direct_result(const Direct *direct, PyObject *const *args, int 
 }
 
 static void direct_release(Direct *direct) {
+  if (--direct->uses > 0) return;
   Py_XDECREF(direct->key);
   Py_XDECREF(direct->result);
-  Py_XDECREF(direct->chain);
+  Py_XDECREF(direct->capsule);
   Py_XDECREF(direct->names);
+  PyMem_Free(direct);
 }
 
 /* The result of a call, if one of some ways is for it; NULL without an error if none is. */
-static PyObject *call_directly(Direct *ways, int count, PyObject *const *args, Py_ssize_t nargs,
-                               PyObject *names, int donates, int *refused) {
+static PyObject *call_directly(Direct *const *ways, int count, PyObject *const *args,
+                               Py_ssize_t nargs, PyObject *names, int donates, int *refused) {
   if (careful) return NULL;
   const OptionsState *now = options_now();
   for (int i = 0; i < count && now->plain; i++) {
-    if (ways[i].generation != generation || !fits_kinds(&ways[i], args, nargs, names)) continue;
-    Direct direct = ways[i]; /* another thread may put another way in its place */
-    Py_INCREF(direct.key);
-    Py_INCREF(direct.result);
-    Py_XINCREF(direct.chain);
-    Py_XINCREF(direct.names);
-    if (direct.state != now->number) {
-      unsigned long long number = now->number;
-      if (!options_are(direct.key)) {
-        direct_release(&direct);
-        continue;
-      }
-      if (ways[i].key == direct.key) ways[i].state = number;
-    }
-    PyObject *result = direct.chain == NULL ? direct_result(&direct, args, refused)
-                                            : chained_result(&direct, args, donates);
-    direct_release(&direct);
+    Direct *direct = ways[i];
+    if (direct->generation != generation || !fits_kinds(direct, args, nargs, names)) continue;
+    direct->uses++; /* another thread may put another way in its place */
+    unsigned long long number = now->number;
+    if (direct->state != number && options_are(direct->key)) direct->state = number;
+    PyObject *result = NULL;
+    if (direct->state == number)
+      result = direct->chain == NULL ? direct_result(direct, args, refused)
+                                     : chained_result(direct, args, donates);
+    direct_release(direct);
     if (result != NULL) return result;
     PyErr_Clear(); /* a program says what is wrong */
   }
@@ -441,13 +451,11 @@ static int small_numbers(PyObject *tuple, int *into, int most) {
   return PyErr_Occurred() ? -1 : (int)PyTuple_GET_SIZE(tuple);
 }
 
-/* Read a way from what Python gives. */
-static int direct_from(PyObject *args, Direct *direct) {
-  PyObject *address, *key, *kinds, *becomes, *sources, *constants, *result, *chain,
-      *names;
-  memset(direct, 0, sizeof(*direct));
+/* Read a way from what Python gives; -1 with an error. */
+static int read_way(PyObject *args, Direct *direct) {
+  PyObject *address, *key, *kinds, *becomes, *sources, *constants, *result, *capsule, *names;
   if (!PyArg_ParseTuple(args, "OOOOOO!OpnOO!", &address, &key, &kinds, &becomes, &sources,
-                        &PyTuple_Type, &constants, &result, &direct->weak, &direct->most, &chain,
+                        &PyTuple_Type, &constants, &result, &direct->weak, &direct->most, &capsule,
                         &PyTuple_Type, &names))
     return -1;
   direct->function = (HostFunction)PyLong_AsVoidPtr(address);
@@ -457,7 +465,7 @@ static int direct_from(PyObject *args, Direct *direct) {
   if (direct->arguments < 0 || direct->operands < 0 ||
       small_numbers(becomes, direct->becomes, MOST_OPERANDS) != direct->arguments ||
       PyTuple_GET_SIZE(constants) != direct->operands || !PyArray_DescrCheck(result) ||
-      (chain != Py_None && !PyCapsule_IsValid(chain, CHAIN_NAME))) {
+      (capsule != Py_None && !PyCapsule_IsValid(capsule, CHAIN_NAME))) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "this is no way to compute a call");
     return -1;
   }
@@ -471,10 +479,10 @@ static int direct_from(PyObject *args, Direct *direct) {
     memcpy(&direct->constants[k], PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
   }
   if (PyTuple_GET_SIZE(names)) direct->names = Py_NewRef(names);
-  if (chain != Py_None) {
-    direct->chain = Py_NewRef(chain);
-    Chain *own = PyCapsule_GetPointer(chain, CHAIN_NAME);
-    direct->arguments = (int)PyTuple_GET_SIZE(own->forms);
+  if (capsule != Py_None) {
+    direct->capsule = Py_NewRef(capsule);
+    direct->chain = PyCapsule_GetPointer(capsule, CHAIN_NAME);
+    direct->arguments = (int)PyTuple_GET_SIZE(direct->chain->forms);
   }
   direct->generation = generation;
   direct->key = Py_NewRef(key);
@@ -482,8 +490,18 @@ static int direct_from(PyObject *args, Direct *direct) {
   return 0;
 }
 
-static void direct_free(Direct *ways, int count) {
-  for (int i = 0; i < count; i++) direct_release(&ways[i]);
+/* A way from what Python gives; NULL with an error. */
+static Direct *direct_from(PyObject *args) {
+  Direct *direct = PyMem_Calloc(1, sizeof(Direct));
+  if (direct == NULL) return (Direct *)PyErr_NoMemory();
+  direct->uses = 1;
+  if (read_way(args, direct) == 0) return direct;
+  direct_release(direct);
+  return NULL;
+}
+
+static void direct_free(Direct **ways, int count) {
+  for (int i = 0; i < count; i++) direct_release(ways[i]);
   PyMem_Free(ways);
 }
 

@@ -537,6 +537,86 @@ def test_arrays_are_freed() -> None:
     assert (gone(), value()) == (None, None)
 
 
+def _kept(size: int = 500) -> tuple[dt.Array, np.ndarray[Any, Any]]:
+    """An array whose value is of those that are kept, and what it has to be."""
+    array = jnp.arange(float(size)) * 2
+    assert 1024 <= held_value(array).nbytes < 16384
+    return array, np.arange(size, dtype=np.float32) * 2
+
+
+VIEWERS: dict[str, Callable[[dt.Array], Any]] = {
+    "the array": lambda x: x,
+    "a view": np.asarray,
+    "a part of a view": lambda x: np.asarray(x)[::-1],
+    "a buffer": lambda x: (x.unsafe_buffer_pointer(), x)[1],
+    "another array": lambda x: dt.jit(lambda x: x)(x),
+    "an array through DLPack": lambda x: np.from_dlpack(x),
+    "memory": lambda x: np.frombuffer(memoryview(np.asarray(x)), np.float32),
+    "the host's": dt.device_get,
+    "a tree": lambda x: {"a": [x]},
+    "a deep copy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("name", VIEWERS)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_values_are_not_written_while_anybody_has_them(name: str, compiled: bool) -> None:
+    double = dt.jit(lambda x: x * 2) if compiled else lambda x: x * 2
+    start = jnp.arange(500.0)
+    expected = np.arange(500, dtype=np.float32)
+    viewers = []
+    for i in range(12):
+        array = double(start + i)
+        viewers.append(VIEWERS[name](array))
+        del array
+        for _ in range(8):
+            double(start)  # takes the memory of what is gone
+    for i, viewer in enumerate(viewers):
+        (leaf,) = dt.tree.leaves(viewer)
+        found = np.asarray(leaf)
+        found = found[::-1] if name == "a part of a view" else found
+        np.testing.assert_array_equal(found, (expected + i) * 2)
+
+
+def test_memory_of_small_values_is_taken_again() -> None:
+    def address() -> int:
+        return int(np.asarray(_kept()[0]).ctypes.data)
+
+    address()
+    assert len({address() for _ in range(50)}) <= 8
+
+
+def test_kept_values_are_bounded_and_forgotten() -> None:
+    values = []
+    for size in range(300, 3000, 7):
+        array, expected = _kept(size)
+        np.testing.assert_array_equal(np.asarray(array), expected)
+        values.append(weakref.ref(held_value(array)))  # type: ignore[arg-type]
+        del array
+    gc.collect()
+    assert sum(value() is not None for value in values) <= 128
+    dt.clear_caches()
+    assert all(value() is None for value in values)
+
+
+def test_kept_values_of_other_dtypes_and_shapes() -> None:
+    for shape in ((600,), (2, 300), (300, 2), (1, 600), (3, 10, 20)):
+        for dtype in (np.float32, np.int32, np.uint32):
+            x = jnp.ones(shape, dtype) + jnp.ones(shape, dtype)
+            assert (x.shape, x.dtype) == (shape, dtype)
+            np.testing.assert_array_equal(np.asarray(x), np.full(shape, 2, dtype))
+
+
+def test_deleted_and_donated_values_are_taken_again() -> None:
+    step = dt.jit(lambda x: x + 1, donate_argnums=0)
+    array, expected = _kept()
+    for i in range(20):
+        before, array = array, step(array)
+        np.testing.assert_array_equal(np.asarray(array), expected + i + 1)
+        with pytest.raises(RuntimeError, match="donated"):
+            np.asarray(before)
+
+
 def test_threads_share_arrays_that_hold_values() -> None:
     """Each makes the buffer, or reads the value, of arrays that others use, too."""
     step = dt.jit(lambda x: x + 1)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
+import weakref
+
 import numpy as np
 import pytest
 
@@ -207,6 +212,46 @@ def test_block_until_ready():
     tree = [dt.device_put(1), "text", None, other]
     assert dt.block_until_ready(tree) is tree
     assert other.waited
+
+
+@pytest.mark.parametrize("name", ["value", "buffer", "keys"])
+def test_block_until_ready_of_a_single_array(name):
+    made = {
+        "value": lambda: dt.numpy.ones(3) * 2,
+        "buffer": lambda: dt.jit(lambda x: x @ x)(dt.device_put(np.ones((300, 300)))),
+        "keys": lambda: dt.random.key(0),
+    }
+    array = made[name]()
+    assert dt.block_until_ready(array) is array
+    assert dt.block_until_ready(x=array) is array
+    assert dt.jit(lambda x: dt.block_until_ready(x))(array) is not None
+
+
+def test_block_until_ready_of_what_is_deleted():
+    array = dt.device_put(np.ones(3))
+    array.delete()
+    with pytest.raises(RuntimeError, match=r"deleted by \.delete\(\)"):
+        dt.block_until_ready(array)
+
+
+def test_block_until_ready_is_a_function():
+    wait = dt.block_until_ready
+    assert pickle.loads(pickle.dumps(wait)) is wait
+    assert copy.deepcopy(wait) is wait
+    assert list(inspect.signature(wait).parameters) == ["x"]
+    assert (wait.__name__, wait.__module__) == ("block_until_ready", "dovetail")
+    assert "block_until_ready" in repr(wait)
+    assert weakref.ref(wait)() is wait
+    for arguments in ((), (1, 2)):
+        with pytest.raises(TypeError, match="block_until_ready"):
+            wait(*arguments)
+
+    class Holder:
+        method = wait
+
+    holder = Holder()
+    assert holder.method() is holder
+    assert Holder.method is wait
 
 
 def test_device_put_under_transformations(devices):

@@ -228,6 +228,13 @@ def _searched(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> A
     return math.prod(row.shape[:-1]), *sizes, int(params["side"] == "right")
 
 
+def _true_positions(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    *rows, count = operands[0].shape
+    if out.dtype != "int32" or 0 in out.shape or not count:
+        return None
+    return math.prod(rows), count, params["size"]
+
+
 def _is_threefry(keys: Any) -> bool:
     from dovetail.extend.random import threefry_prng_impl  # deferred: calls with keys need it
 
@@ -283,6 +290,7 @@ _NUMBERS: Final[Mapping[str, _Numbers]] = {
     "scatter-add": _scatter_add,
     "searchsorted": _searched,
     "sort": _sorted,
+    "true_positions": _true_positions,
 }
 
 #: Those of functions for any dtype.

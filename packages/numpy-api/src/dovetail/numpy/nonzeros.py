@@ -104,6 +104,9 @@ def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
         place = flat if stride == 1 else lax.div(flat, literal(stride, dtype))
         if stride * n != count:
             place = lax.rem(place, literal(n, dtype))
+        if len(shape) == 1 and type(fill) is int and fill == count:
+            results.append(convert(flat, default))  # so it is already
+            continue
         missing = convert(array_like(fill, "nonzero", "fill_value"), default)
         results.append(pick(is_real, convert(place, default), missing))
     return results

@@ -14,7 +14,7 @@ from typing import Any, Final
 __all__ = ["calls", "reason"]
 
 #: What core expects of the module; another number of its own means another interface.
-INTERFACE: Final = 7
+INTERFACE: Final = 8
 
 
 def _find() -> tuple[Any, str]:

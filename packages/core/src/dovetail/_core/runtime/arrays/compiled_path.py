@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -28,7 +28,9 @@ from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail._core.runtime.devices.named_sharding import default_place
 from dovetail._core.runtime.processes import group
 
-__all__ = ["MOST_COPIED", "hold", "placed_by_default"]
+__all__ = ["MOST_COPIED", "hold", "placed_by_default", "waits"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Bytes of the largest NumPy argument that the compiled path copies, and C++ transfers without
 #: Python. Larger ones are copied once, to where they stay.
@@ -97,6 +99,15 @@ if native.calls is not None:
     )
     process_ends.on_end(native.calls.be_careful)
     group.on_start(native.calls.be_careful)
+
+
+def waits(function: F) -> F:
+    """A public function that waits for what it is given: C does it for a single array."""
+    if native.calls is None:
+        return function
+    waiter: F = update_wrapper(native.calls.Waiter(boundary(function)), function)
+    waiter.__module__ = "dovetail"
+    return waiter
 
 
 def hold(value: Any, aval: Any) -> Array | None:

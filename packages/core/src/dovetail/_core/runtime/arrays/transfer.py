@@ -29,7 +29,7 @@ from dovetail._core.runtime.arrays.array import (
     retire,
     wrap_as,
 )
-from dovetail._core.runtime.arrays.compiled_path import hold
+from dovetail._core.runtime.arrays.compiled_path import hold, waits
 from dovetail._core.runtime.arrays.global_arrays import check_equal
 from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
@@ -376,6 +376,7 @@ def copy_to_host_async(x: T) -> T:
     return x
 
 
+@waits
 def block_until_ready(x: T) -> T:
     """Wait until all arrays of a tree are computed.
 

@@ -24,6 +24,7 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from dovetail._core.ir.walk import inline_calls
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
 from dovetail._core.ops.shape.creation import iota_p
+from dovetail._core.ops.shape.slicing import slice_p
 from dovetail._core.plugins.hookspecs import HostFunction
 from dovetail._core.runtime.arrays.array import Array, KeyArray
 from dovetail._core.runtime.calls.direct_calls import (
@@ -100,11 +101,13 @@ class _Value(NamedTuple):
         kind: "argument", "constant" or "computed".
         number: which of them.
         shape: of the value, which may have ones where the variable's shape has more.
+        start: the byte where it begins, if it is a part of that; None if it is the whole.
     """
 
     kind: str
     number: int
     shape: tuple[int, ...]
+    start: int | None = None
 
 
 class _Step(NamedTuple):
@@ -193,6 +196,8 @@ class _Chain:
             for size, dimension in zip(whole, eqn.params["broadcast_dimensions"], strict=True):
                 shape[dimension] = size
             return value._replace(shape=tuple(shape))
+        if eqn.primitive is slice_p:
+            return self._part(eqn, aval, out) if aval is operand.aval else None
         same = eqn.primitive is reshape_p and eqn.params["dimensions"] is None
         if eqn.primitive is bitcast_convert_type_p:
             same = whole == out.shape
@@ -205,6 +210,24 @@ class _Chain:
             if whole == out.shape or math.prod(value.shape) == 1:
                 return value
         return None
+
+    def _part(self, eqn: JaxprEqn, aval: Any, out: Any) -> _Value | None:
+        """The value of a slice whose elements follow one another in its operand."""
+        value = self.value(eqn.invars[0])
+        if value.shape != aval.shape or out.division is not None or 0 in out.shape:
+            return None
+        pairs = enumerate(zip(aval.shape, out.shape, strict=True))
+        last = max([i for i, (whole, part) in pairs if whole != part], default=0)
+        strides = eqn.params["strides"]
+        if any(size != 1 for size in out.shape[:last]) or (
+            strides is not None and out.shape and strides[last] != 1 and out.shape[last] != 1
+        ):
+            return None
+        place = 0
+        for size, start in zip(aval.shape, eqn.params["start_indices"], strict=True):
+            place = place * size + start
+        start = (value.start or 0) + place * aval.dtype.itemsize
+        return value._replace(shape=out.shape, start=start)
 
     def _computed(self, eqn: JaxprEqn) -> list[_Value]:
         function = None
@@ -287,7 +310,9 @@ class _Chain:
         """What is computed of constants, now rather than in each call."""
         size = len(step.operands)
         held = [ctypes.create_string_buffer(self.constants[v.number]) for v in step.operands]
-        operands = (ctypes.c_void_p * size)(*[ctypes.addressof(x) for x in held])
+        starts = [v.start or 0 for v in step.operands]
+        places = [ctypes.addressof(x) + start for x, start in zip(held, starts, strict=True)]
+        operands = (ctypes.c_void_p * size)(*places)
         numbers = (ctypes.c_ssize_t * len(step.numbers))(*step.numbers)
         result = ctypes.create_string_buffer(math.prod(out.shape) * out.dtype.itemsize)
         _FUNCTION(step.address)(operands, numbers, result, step.elements)
@@ -303,6 +328,7 @@ class _Chain:
                 raise _NoChain
             alone = (
                 value.kind == "computed"
+                and value.start is None
                 and value.shape == aval.shape
                 and value.number not in numbers
             )
@@ -324,6 +350,7 @@ _SHAPING: Final[tuple[Primitive, ...]] = (
     broadcast_in_dim_p,
     convert_element_type_p,
     reshape_p,
+    slice_p,
 )
 ONE_LEAF: Final = pytree.structure(0)
 
@@ -539,6 +566,7 @@ def _chain(
         (
             step.address,
             tuple([first[v.kind] + v.number for v in step.operands]),
+            tuple([v.start or 0 for v in step.operands]),
             first["computed"] + number,
             *step[2:],
         )
