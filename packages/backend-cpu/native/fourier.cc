@@ -17,6 +17,7 @@
 #include "fft_lanes.h"
 #include "fft_plan.h"
 #include "fft_registers.h"
+#include "fft_slabs.h"
 #include "fft_vectors.h"
 #include "host_functions.h"
 #include "kernel.h"
@@ -694,6 +695,20 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
                        sign, scale);
     }
   };
+#if defined(DOVETAIL_FFT_REGISTERS)
+  // With three dimensions nothing was gained, and with AVX2 a sixth was lost.
+  const int together = halved || rank != 2 ? 0 : SlabsTogether<T>(others, last);
+  if (together > 0 && ThreadsFor(pool, rows * last) <= together) {
+    for (int64_t i = 0; i < batch; ++i, from += 2 * others * last, to += 2 * others * last) {
+      const auto rest = [&](int64_t first, int64_t step, int64_t count, T* target) {
+        TransformRows<T>(nullptr, from + 2 * first * last, 2 * step * last, target,
+                         2 * SlabStep<T>(last), count, last, sign, scale);
+      };
+      TransformFirstDimension<T>(pool, to, others, together, last, sign, rest);
+    }
+    return;
+  }
+#endif
   const int64_t height = rank > 1 ? lengths[rank - 2] : rows;
   if (rank == 1 || rows == height || height * width > kMatrixInCache) {
     transform_rows(pool, 0, rows);

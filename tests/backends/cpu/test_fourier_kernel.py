@@ -180,6 +180,16 @@ def test_small_matrices(kind: str) -> None:
         agree(got, getattr(np.fft, kind)(wide(x), axes=axes), "float32", axes)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["fft2", "ifft2"])
+def test_large_matrices(kind: str, dtype: str) -> None:
+    """The first dimension is divided by 8 or 16, where that makes its parts small enough."""
+    with dt.enable_x64(True):
+        for shape in ((512, 144), (2, 512, 160), (1024, 512), (48, 1600), (400, 272), (257, 304)):
+            x = signal("fft", shape, len(shape) - 1, dtype)
+            agree(getattr(jnp.fft, kind)(x), getattr(np.fft, kind)(wide(x)), dtype, shape)
+
+
 def test_real_rows_do_not_touch_others() -> None:
     """NaN stays in its row also where rows become complex ones of half the length."""
     for n in (64, 128, 1000, 1024):
