@@ -3,20 +3,20 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <tuple>
 
 #include "kernel.h"
 #include "memory.h"
 #include "narrow_packing.h"
 #include "narrow_tiles.h"
 #include "parallel.h"
+#include "products.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
 namespace {
 
 namespace ffi = xla::ffi;
-
-int64_t PartsFor(int64_t size, int64_t most) { return (size + most - 1) / most; }
 
 // Steps of a part of the sums, at most, and panels of a step that stay in the second cache.
 constexpr int64_t kMostSteps = 64;
@@ -49,7 +49,7 @@ void MultiplyRow(const NarrowTiles& tiles, const NarrowProduct<T>& p, TileProduc
                  bool add, bool last) {
   for (int64_t at = 0; at < width; at += kTileSide) {
     const int64_t columns = std::min(kTileSide, width - at);
-    product.column_halves = PartsFor(columns, kHalfSide);
+    product.column_halves = PartsOfAtMost(columns, kHalfSide);
     char* const y = p.y + (i * p.y_row + j + at) * p.y_size;
     if (p.y_size == 4 && columns % kHalfSide == 0 && rows % kHalfSide == 0) {
       tiles.Multiply(product, y, 4 * p.y_row, add);
@@ -66,13 +66,13 @@ void MultiplyRow(const NarrowTiles& tiles, const NarrowProduct<T>& p, TileProduc
 template <typename T>
 void Multiply(const NarrowTiles& tiles, const NarrowProduct<T>& p) {
   constexpr int64_t kOfStep = kStepBytes / sizeof(T);
-  const int64_t all_steps = PartsFor(p.summed, kOfStep);
-  const int64_t parts = std::max<int64_t>(1, PartsFor(all_steps, kMostSteps));
-  const int64_t most = std::max<int64_t>(1, PartsFor(all_steps, parts));
-  const int64_t panels = std::min(PartsFor(p.columns, kTileSide), kMostPanels / most);
+  const int64_t all_steps = PartsOfAtMost(p.summed, kOfStep);
+  const int64_t parts = std::max<int64_t>(1, PartsOfAtMost(all_steps, kMostSteps));
+  const int64_t most = std::max<int64_t>(1, PartsOfAtMost(all_steps, parts));
+  const int64_t panels = std::min(PartsOfAtMost(p.columns, kTileSide), kMostPanels / most);
   // Columns are copied anew for each block of rows.
   const int64_t tall = parts == 1 ? p.rows : std::min(p.rows, kMostTiles / panels * kTileSide);
-  const int64_t tiles_kept = panels * (parts == 1 ? 1 : PartsFor(tall, kTileSide));
+  const int64_t tiles_kept = panels * (parts == 1 ? 1 : PartsOfAtMost(tall, kTileSide));
   const OwnMemory<char, 1> right(panels * most * kPanelBytes);
   const OwnMemory<char, 2> left(most * kPanelBytes);
   const OwnMemory<char, 3> kept(tiles_kept * kTileBytes);
@@ -110,7 +110,7 @@ void Multiply(const NarrowTiles& tiles, const NarrowProduct<T>& p) {
             MultiplyRow(tiles, p,
                         {left.get() + from * kPanelBytes, kStepBytes, kHalfSide * kStepBytes,
                          steps, to - from, right.get() + from * kPanelBytes,
-                         PartsFor(rows, kHalfSide), 0},
+                         PartsOfAtMost(rows, kHalfSide), 0},
                         count * kPanelBytes, i, j, rows, width, sums, part + share > 0,
                         part + 1 == parts && share + 1 == shares);
           }
@@ -120,15 +120,13 @@ void Multiply(const NarrowTiles& tiles, const NarrowProduct<T>& p) {
   }
 }
 
-// The sizes are those of ForProducts in `products.cc`, in elements.
+// The sizes are the numbers of a `Batch`, in elements.
 template <typename T>
 void MultiplyAll(ffi::ThreadPool& pool, Narrow kind, const T* a, const T* b, char* y,
                  int64_t y_size, ffi::Span<const int64_t> sizes) {
-  constexpr int64_t kFixed = 7;
-  const int64_t rows = sizes[0], columns = sizes[1], summed = sizes[2];
-  const int64_t others = (static_cast<int64_t>(sizes.size()) - kFixed) / 3;
-  int64_t count = 1;
-  for (int64_t d = 0; d < others; ++d) count *= sizes[kFixed + 3 * d];
+  const Batch batch(sizes);
+  const int64_t rows = batch.rows, columns = batch.columns, summed = batch.summed;
+  const int64_t count = batch.count;
   const int64_t each = std::max<int64_t>(1, rows * columns * summed);
   const int64_t threads = ThreadsOf(pool);
   const int64_t wanted = threads == 1 ? 1
@@ -136,24 +134,26 @@ void MultiplyAll(ffi::ThreadPool& pool, Narrow kind, const T* a, const T* b, cha
                                                                           kProductsPerThread));
   // Whole products are divided among threads, or the longer side of few of them.
   const bool by_columns = columns >= rows;
-  const int64_t strips = PartsFor(by_columns ? columns : rows, kTileSide);
-  const int64_t parts = std::min(strips, PartsFor(wanted, count));
+  const int64_t strips = PartsOfAtMost(by_columns ? columns : rows, kTileSide);
+  const int64_t parts = std::min(strips, PartsOfAtMost(wanted, count));
   const int64_t tasks = std::min(wanted, count * parts);
   ParallelFor(pool, tasks, [&](int64_t task) {
     const NarrowTiles tiles(kind);
     for (int64_t at = count * parts * task / tasks; at < count * parts * (task + 1) / tasks; ++at) {
       const int64_t number = at / parts, part = at % parts;
-      NarrowProduct<T> product{a,        b,        y + number * rows * columns * y_size,
-                               rows,     columns,  summed,
-                               sizes[3], sizes[4], sizes[5],
-                               sizes[6], columns,  y_size};
-      int64_t rest = number;
-      for (int64_t d = others - 1; d >= 0; --d) {
-        const int64_t* dimension = sizes.begin() + kFixed + 3 * d;
-        product.a += rest % dimension[0] * dimension[1];
-        product.b += rest % dimension[0] * dimension[2];
-        rest /= dimension[0];
-      }
+      NarrowProduct<T> product{a,
+                               b,
+                               y + number * rows * columns * y_size,
+                               rows,
+                               columns,
+                               summed,
+                               batch.a_row,
+                               batch.a_step,
+                               batch.b_step,
+                               batch.b_column,
+                               columns,
+                               y_size};
+      std::tie(product.a, product.b) = batch.Operands(a, b, number);
       const int64_t begin = strips * part / parts * kTileSide;
       const int64_t end = strips * (part + 1) / parts * kTileSide;
       if (by_columns) {

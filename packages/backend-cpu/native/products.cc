@@ -22,8 +22,6 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-int64_t PartsOfAtMost(int64_t size, int64_t most) { return (size + most - 1) / most; }
-
 // The most bytes of a row of tiles of the left matrix, which stays in the nearest cache.
 constexpr int64_t kMostOfRows = 14336;
 
@@ -484,19 +482,14 @@ int64_t MemoryFor(const MatrixProduct<T>& p) {
   return std::min(kMostProductMemory<T>, std::max(kProductMemory<T>, wanted));
 }
 
-// Calls multiply(product) for parts of products that lie behind each other in `y`, on all threads.
-//
-// The sizes are rows, columns and what is summed over; then the distances along rows and sums in
-// the left operand, and along sums and columns in the right one; then for each other dimension its
-// size, and the distances in both.
+// Calls multiply(product) for parts of the products of a `Batch` with such numbers, on all threads.
 template <typename T, typename Multiply>
 void ForProducts(ffi::ThreadPool& pool, const T* a, const T* b, T* y,
                  ffi::Span<const int64_t> sizes, const Multiply& multiply) {
-  constexpr int64_t kColumns = kProductColumns<T>, kFixed = 7;
-  const int64_t rows = sizes[0], columns = sizes[1], summed = sizes[2];
-  const int64_t others = (static_cast<int64_t>(sizes.size()) - kFixed) / 3;
-  int64_t count = 1;
-  for (int64_t d = 0; d < others; ++d) count *= sizes[kFixed + 3 * d];
+  constexpr int64_t kColumns = kProductColumns<T>;
+  const Batch batch(sizes);
+  const int64_t rows = batch.rows, columns = batch.columns, summed = batch.summed;
+  const int64_t count = batch.count;
   const int64_t each = std::max<int64_t>(1, rows * columns * summed);
   const int64_t threads = ThreadsOf(pool);
   // Those that come late have less to do, if there are several parts for each.
@@ -523,33 +516,30 @@ void ForProducts(ffi::ThreadPool& pool, const T* a, const T* b, T* y,
   }
   const int64_t parts = column_parts * row_parts;
   const int64_t tasks = threads == 1 ? 1 : std::min(wanted, count * parts);
-  const auto operands = [&](int64_t number) {
-    std::pair both(a, b);
-    for (int64_t d = others - 1; d >= 0; --d) {
-      const int64_t* dimension = sizes.begin() + kFixed + 3 * d;
-      both.first += number % dimension[0] * dimension[1];
-      both.second += number % dimension[0] * dimension[2];
-      number /= dimension[0];
-    }
-    return both;
-  };
   // Whether the operands of each product lie together in memory.
   const auto is_dense = [](int64_t down, int64_t right, int64_t rows, int64_t columns) {
     return (right == 1 && down == columns) || (down == 1 && right == rows);
   };
-  const bool lie_together = parts == 1 && is_dense(sizes[3], sizes[4], rows, summed) &&
-                            is_dense(sizes[5], sizes[6], summed, columns);
+  const bool lie_together = parts == 1 && is_dense(batch.a_row, batch.a_step, rows, summed) &&
+                            is_dense(batch.b_step, batch.b_column, summed, columns);
   ParallelFor(pool, tasks, [&](int64_t task) {
     for (int64_t at = count * parts * task / tasks; at < count * parts * (task + 1) / tasks; ++at) {
       if (each > kProductsPerLook) EndIfInterrupted();
       const int64_t number = at / parts, part = at % parts;
-      MatrixProduct<T> product{a,        b,        y + number * rows * columns,
-                               rows,     columns,  summed,
-                               sizes[3], sizes[4], sizes[5],
-                               sizes[6], columns};
-      std::tie(product.a, product.b) = operands(number);
+      MatrixProduct<T> product{a,
+                               b,
+                               y + number * rows * columns,
+                               rows,
+                               columns,
+                               summed,
+                               batch.a_row,
+                               batch.a_step,
+                               batch.b_step,
+                               batch.b_column,
+                               columns};
+      std::tie(product.a, product.b) = batch.Operands(a, b, number);
       if (lie_together && number + 1 < count) {
-        std::tie(product.next_a, product.next_b) = operands(number + 1);
+        std::tie(product.next_a, product.next_b) = batch.Operands(a, b, number + 1);
       }
       const auto bounds = [&](int64_t size, int64_t unit, int64_t of, int64_t which) {
         const int64_t units = PartsOfAtMost(size, unit);

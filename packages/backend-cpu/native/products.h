@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "tiles.h"
 
@@ -29,6 +30,48 @@ struct MatrixProduct {
   // Whether `b` has complex numbers, of which each makes two steps of two columns: its parts, and
   // those of its product with i. Its distances are in complex numbers, the sizes in real ones.
   bool of_pairs = false;
+};
+
+inline int64_t PartsOfAtMost(int64_t size, int64_t most) { return (size + most - 1) / most; }
+
+// Products of matrices that lie behind each other in the result.
+//
+// The numbers are rows, columns and what is summed over; then the distances along rows and sums in
+// the left operand, and along sums and columns in the right one; then for each other dimension its
+// size, and the distances in both.
+class Batch {
+ public:
+  template <typename Numbers>
+  explicit Batch(const Numbers& numbers)
+      : rows(numbers[0]),
+        columns(numbers[1]),
+        summed(numbers[2]),
+        a_row(numbers[3]),
+        a_step(numbers[4]),
+        b_step(numbers[5]),
+        b_column(numbers[6]),
+        begin_(numbers.begin() + 7),
+        end_(numbers.end()) {
+    for (const int64_t* d = begin_; d != end_; d += 3) count *= d[0];
+  }
+
+  // Where the operands of a product begin.
+  template <typename T>
+  std::pair<const T*, const T*> Operands(const T* a, const T* b, int64_t number) const {
+    for (const int64_t* d = end_; d != begin_;) {
+      d -= 3;
+      a += number % d[0] * d[1];
+      b += number % d[0] * d[2];
+      number /= d[0];
+    }
+    return {a, b};
+  }
+
+  const int64_t rows, columns, summed, a_row, a_step, b_step, b_column;
+  int64_t count = 1;
+
+ private:
+  const int64_t *begin_, *end_;
 };
 
 // Tiles are two vectors wide.
