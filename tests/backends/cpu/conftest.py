@@ -22,6 +22,13 @@ def with_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
+def directly() -> Iterator[None]:
+    """Calls are computed without a program, of whatever size, if they can be."""
+    with dt.direct_calls("all"):
+        yield
+
+
+@pytest.fixture
 def run() -> Callable[..., str]:
     """Runs code in a process of its own, which must end well, and gives what it prints."""
 

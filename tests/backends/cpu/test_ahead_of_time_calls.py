@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,13 @@ import dovetail.numpy as jnp
 from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.devices.host_functions import host_functions
 
-pytestmark = pytest.mark.skipif(not host_functions(), reason="every call here needs a program")
+pytestmark = [
+    pytest.mark.usefixtures("directly"),
+    pytest.mark.skipif(not host_functions(), reason="every call here needs a program"),
+]
 
 X = np.arange(35, dtype=np.float32).reshape(7, 5)
 ROW = np.float32([1, -2, 0, 4, 0.5])
-
-
-@pytest.fixture(autouse=True)
-def _directly() -> Iterator[None]:
-    with dt.direct_calls("all"):
-        yield
 
 
 def test_small_calls_of_what_was_compiled_ahead_of_time() -> None:

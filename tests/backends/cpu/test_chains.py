@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,10 @@ from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail.extend.random import threefry_prng_impl
 
-pytestmark = pytest.mark.skipif(not host_functions(), reason="every call here needs a program")
-
-
-@pytest.fixture(autouse=True)
-def _directly() -> Iterator[None]:
-    with dt.direct_calls("all"):
-        yield
+pytestmark = [
+    pytest.mark.usefixtures("directly"),
+    pytest.mark.skipif(not host_functions(), reason="every call here needs a program"),
+]
 
 
 def normals(*shape: int) -> np.ndarray[Any, Any]:

@@ -23,6 +23,11 @@ pytestmark = [
 KERNEL = "dovetail_expression"
 
 
+@pytest.fixture
+def several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "_threads", [2])
+
+
 def haversine(a: Any, b: Any) -> Any:
     between = jnp.sin((b - a) / 2) ** 2 + jnp.cos(a) * jnp.cos(b) * jnp.sin(b / 4) ** 2
     return 2 * jnp.arctan2(jnp.sqrt(between), jnp.sqrt(1 - between))
@@ -170,21 +175,15 @@ def test_few_operations_of_many_elements_on_several_threads(
         np.testing.assert_array_equal(np.signbit(found * 1.0), np.signbit(expected * 1.0))
 
 
-def test_no_inverse_is_flushed_to_zero(
-    drawn: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_inverse_is_flushed_to_zero(drawn: Callable[..., Any], several_threads: None) -> None:
     """That of 2**127 is subnormal; XLA's own loop multiplies by it."""
-    monkeypatch.setattr(runtime, "_threads", [2])
     x = drawn("float32", 100_000) * np.float32(2**120)
     compiled = dt.jit(lambda x: x / 2.0**127)
     assert KERNEL in compiled.lower(x).as_text()
     np.testing.assert_array_equal(compiled(x), x / np.float32(2**127))
 
 
-def test_what_is_donated_is_written_over(
-    drawn: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runtime, "_threads", [2])
+def test_what_is_donated_is_written_over(drawn: Callable[..., Any], several_threads: None) -> None:
     x = drawn("float32", 1000, 1000)
     for donated, by_kernel in [((), True), ((0,), False), ((1,), False)]:
         lowered = dt.jit(lambda x, y: x + y, donate_argnums=donated).lower(x, x)
@@ -202,11 +201,6 @@ NARROW = {
     "sub": lax.sub,
 }
 MANY = 2**16 + 4465
-
-
-@pytest.fixture
-def several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dovetail_cpu.lowerings.expressions._threads", lambda: 2)
 
 
 def assert_same_bits(function: Callable[..., Any], *args: Any) -> None:

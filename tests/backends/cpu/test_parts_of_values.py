@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,10 @@ from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail.extend.indexing import true_positions
 
-pytestmark = pytest.mark.skipif(not host_functions(), reason="every call here needs a program")
-
-
-@pytest.fixture(autouse=True)
-def _directly() -> Iterator[None]:
-    with dt.direct_calls("all"):
-        yield
+pytestmark = [
+    pytest.mark.usefixtures("directly"),
+    pytest.mark.skipif(not host_functions(), reason="every call here needs a program"),
+]
 
 
 def normals(*shape: int) -> np.ndarray[Any, Any]:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dovetail.extend import Literal, LoweringTable
-from dovetail_cpu import kernels
+from dovetail_cpu import kernels, runtime
 from dovetail_cpu.lowerings.elementary import FUSED, WORTH_A_CALL
 
 #: The dtypes of values, with that of their bits.
@@ -96,7 +96,6 @@ class _Expression:
         self.cost = self.unfused = 0
         self.must_be_alone = False
         self._shape = shape
-        self._size = math.prod(shape)
         self._values: dict[Any, _Value] = {
             var: _Value("argument", i) for i, var in enumerate(jaxpr.invars)
         }
@@ -180,7 +179,8 @@ class _Expression:
         if self.unfused:
             return len(self.names) > 1 and self.cost <= _EACH * self.unfused
         few = 1 <= len(self.names) <= _FEW_STEPS
-        return few and _MANY < self._size <= _MOST_ALONE and _threads() > 1
+        many = _MANY < math.prod(self._shape) <= _MOST_ALONE
+        return few and many and runtime.num_threads() > 1
 
     def attributes(self, arguments: int) -> Mapping[str, Any]:
         """What the kernel is told."""
@@ -239,12 +239,6 @@ def _whole(context: Any, values: tuple[Any, ...], called: Any) -> Any:
         return NotImplemented
     attributes = expression.attributes(len(arguments))
     return kernels.call(context, kernels.EXPRESSION, arguments, [out], 0, **attributes)[0]
-
-
-def _threads() -> int:
-    from dovetail_cpu import runtime  # deferred: loads jaxlib
-
-    return runtime.num_threads()
 
 
 def _arguments(value: Any) -> list[Any]:
