@@ -40,7 +40,7 @@ def invite(client: Any) -> None:
         return
     with _lock:
         _clients[:] = [client]
-        learn = _Call(_learn)
+        learn = _Call(learn)
         _kept.append(learn)
         library.dovetail_bring_company(None)
         library.dovetail_learn_company(learn)
@@ -64,7 +64,8 @@ def _library() -> ctypes.CDLL | None:
     return ctypes.CDLL(str(file))
 
 
-def _learn() -> None:
+def learn() -> None:
+    """Compile the program, and tell C what runs it. C calls this once, when it wants threads."""
     from jaxlib import xla_client  # deferred: there is a client, so it is loaded
 
     from dovetail_cpu import kernels  # deferred: loads jaxlib
