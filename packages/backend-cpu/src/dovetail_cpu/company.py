@@ -40,10 +40,10 @@ def invite(client: Any) -> None:
         return
     with _lock:
         _clients[:] = [client]
-        learn = _Call(learn)
-        _kept.append(learn)
+        wanted = _Call(learn)
+        _kept.append(wanted)
         library.dovetail_bring_company(None)
-        library.dovetail_learn_company(learn)
+        library.dovetail_learn_company(wanted)
 
 
 def dismiss() -> None:
