@@ -93,10 +93,10 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
             **arguments,
         )
     note()
-    if computes_alone():
-        company.dismiss()
-    else:
+    if processes is None and not computes_alone():
         company.invite(client)
+    else:
+        company.dismiss()
     return client
 
 
