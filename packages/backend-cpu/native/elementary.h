@@ -520,13 +520,17 @@ ffi::Error Binary(ffi::ThreadPool pool, Operand<float> x, Operand<float> y,
 
 // The same functions of small arrays in the memory of the host, whose numbers are steps.
 template <typename Number, void (*kCompute)(const Number*, int64_t, Number*)>
-void OnHost(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
+void PartOnHost(const void* const* operands, const ptrdiff_t* steps, void* result,
+                ptrdiff_t count) {
   FlushDenormals flush;
   Number* out = static_cast<Number*>(result);
   const ptrdiff_t different = steps[0] == 0 ? std::min<ptrdiff_t>(count, 1) : count;
   kCompute(static_cast<const Number*>(operands[0]), different, out);
   if (different < count) std::fill(out + different, out + count, *out);
 }
+
+template <typename Number, void (*kCompute)(const Number*, int64_t, Number*)>
+constexpr HostFunction OnHost = Divided<PartOnHost<Number, kCompute>, Number, Number>;
 
 template <typename Loop>
 void OfSingles(const float* x, int64_t size, float* out) {
@@ -542,8 +546,8 @@ void OfVectors(const Number* x, int64_t size, Number* out) {
 }
 
 template <typename Function>
-void PairsOnHost(const void* const* operands, const ptrdiff_t* steps, void* result,
-                 ptrdiff_t count) {
+void PartOfPairsOnHost(const void* const* operands, const ptrdiff_t* steps, void* result,
+                       ptrdiff_t count) {
   FlushDenormals flush;
   float* out = static_cast<float*>(result);
   float repeated[2][kBlock];
@@ -558,6 +562,9 @@ void PairsOnHost(const void* const* operands, const ptrdiff_t* steps, void* resu
     OfPairs<Function>(from[0], from[1], some, out + begin);
   }
 }
+
+template <typename Function>
+constexpr HostFunction PairsOnHost = Divided<PartOfPairsOnHost<Function>, float, float, float>;
 
 }  // namespace dovetail
 

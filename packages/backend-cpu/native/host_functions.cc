@@ -12,18 +12,37 @@
 namespace dovetail {
 namespace {
 
-template <typename In, typename Operation>
-void Unary(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
-  using Out = decltype(Operation()(In()));
+// Loops are over blocks of constant size, so that they become vectors; each asks for the memory of a
+// later one, which a processor with long vectors would otherwise wait for.
+constexpr ptrdiff_t kBlock = 64;
+
+template <typename T>
+void FetchAhead(T* block) {
+#if defined(__AVX512F__)
+  constexpr ptrdiff_t kAhead = 2048, kLine = 64;
+  const char* const ahead = reinterpret_cast<const char*>(block) + kAhead;
+  for (ptrdiff_t at = 0; at < ptrdiff_t(kBlock * sizeof(T)); at += kLine) {
+    __builtin_prefetch(ahead + at, !std::is_const_v<T>);
+  }
+#endif
+}
+
+template <typename In, typename Out, typename Operation>
+void UnaryPart(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
   FlushDenormals flush;
   const In* x = static_cast<const In*>(operands[0]);
-  Out* out = static_cast<Out*>(result);
-  if (steps[0] == 0) {
-    std::fill_n(out, count, Operation()(*x));
-  } else {
-    for (ptrdiff_t i = 0; i < count; ++i) out[i] = Operation()(x[i]);
+  Out* __restrict out = static_cast<Out*>(result);
+  if (steps[0] == 0) return void(std::fill_n(out, count, Operation()(*x)));
+  for (; count >= kBlock; count -= kBlock, x += kBlock, out += kBlock) {
+    FetchAhead(x);
+    FetchAhead(out);
+    for (ptrdiff_t i = 0; i < kBlock; ++i) out[i] = Operation()(x[i]);
   }
+  for (ptrdiff_t i = 0; i < count; ++i) out[i] = Operation()(x[i]);
 }
+
+template <typename In, typename Operation, typename Out = decltype(Operation()(In()))>
+constexpr HostFunction Unary = Divided<UnaryPart<In, Out, Operation>, Out, In>;
 
 // Calls body(step) with a constant in place of a step, so that loops become vectors.
 template <typename Body>
@@ -40,19 +59,34 @@ struct KeepDenormals {
   KeepDenormals() {}
 };
 
-template <typename In, typename Operation, typename Scope = FlushDenormals>
-void Binary(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
-  using Out = decltype(Operation()(In(), In()));
+template <ptrdiff_t kFirst, ptrdiff_t kSecond, typename In, typename Out, typename Operation>
+void OfPairs(const In* x, const In* y, Out* __restrict out, ptrdiff_t count) {
+  for (; count >= kBlock; count -= kBlock, out += kBlock) {
+    if (kFirst != 0) FetchAhead(x);
+    if (kSecond != 0) FetchAhead(y);
+    FetchAhead(out);
+    for (ptrdiff_t i = 0; i < kBlock; ++i) out[i] = Operation()(x[i * kFirst], y[i * kSecond]);
+    x += kBlock * kFirst, y += kBlock * kSecond;
+  }
+  for (ptrdiff_t i = 0; i < count; ++i) out[i] = Operation()(x[i * kFirst], y[i * kSecond]);
+}
+
+template <typename In, typename Out, typename Operation, typename Scope>
+void BinaryPart(const void* const* operands, const ptrdiff_t* steps, void* result,
+                ptrdiff_t count) {
   Scope scope;
   const In* x = static_cast<const In*>(operands[0]);
   const In* y = static_cast<const In*>(operands[1]);
-  Out* __restrict out = static_cast<Out*>(result);
   WithStep(steps[0], [=](auto first) {
     WithStep(steps[1], [=](auto second) {
-      for (ptrdiff_t i = 0; i < count; ++i) out[i] = Operation()(x[i * first], y[i * second]);
+      OfPairs<first, second, In, Out, Operation>(x, y, static_cast<Out*>(result), count);
     });
   });
 }
+
+template <typename In, typename Operation, typename Scope = FlushDenormals,
+          typename Out = decltype(Operation()(In(), In()))>
+constexpr HostFunction Binary = Divided<BinaryPart<In, Out, Operation, Scope>, Out, In, In>;
 
 // `operation` of three operands.
 template <typename A, typename B, typename C, typename Out, typename Operation>
@@ -75,10 +109,14 @@ void Ternary(const void* const* operands, const ptrdiff_t* steps, void* result, 
 
 // The second choice where the first operand is true.
 template <typename In>
-void Select(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
+void SelectPart(const void* const* operands, const ptrdiff_t* steps, void* result,
+                ptrdiff_t count) {
   Ternary<uint8_t, In, In, In>(operands, steps, result, count,
                                [](uint8_t which, In x, In y) { return which ? y : x; });
 }
+
+template <typename In>
+constexpr HostFunction Select = Divided<SelectPart<In>, In, uint8_t, In, In>;
 
 // Integers wrap around.
 #define DOVETAIL_ARITHMETIC(Name, operation)                        \
@@ -150,12 +188,15 @@ DOVETAIL_UNARY(IsFinite, std::fabs(x) <= std::numeric_limits<T>::max());
 
 // The second of three operands, between the others.
 template <typename T>
-void Clamp(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
+void ClampPart(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
   FlushDenormals flush;
   Ternary<T, T, T, T>(operands, steps, result, count, [](T low, T x, T high) {
     return ExtremeOf<false>()(high, ExtremeOf<true>()(low, x));
   });
 }
+
+template <typename T>
+constexpr HostFunction Clamp = Divided<ClampPart<T>, T, T, T, T>;
 
 struct NegativeInteger {
   template <typename T>

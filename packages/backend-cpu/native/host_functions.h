@@ -44,6 +44,23 @@ class FlushDenormals {
 using HostFunction = void (*)(const void* const* operands, const ptrdiff_t* numbers, void* result,
                               ptrdiff_t count);
 
+// The fewest elements of which a thread that looks for work takes some.
+constexpr ptrdiff_t kDivided = 1 << 16;
+
+// Calls an elementwise function for parts of arrays whose elements have so many bytes, of which
+// threads that look for work take some (company.cc).
+void DivideInCompany(HostFunction function, const void* const* operands, const size_t* widths,
+                     ptrdiff_t count_of_operands, const ptrdiff_t* steps, void* result,
+                     size_t result_width, ptrdiff_t count);
+
+// An elementwise function that divides long arrays.
+template <HostFunction kFunction, typename Out, typename... In>
+void Divided(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
+  if (count < kDivided) return kFunction(operands, steps, result, count);
+  static constexpr size_t kWidths[] = {sizeof(In)...};
+  DivideInCompany(kFunction, operands, kWidths, sizeof...(In), steps, result, sizeof(Out), count);
+}
+
 struct HostEntry {
   const char* primitive;
   const char* dtype;  // of the last operand

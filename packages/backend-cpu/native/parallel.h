@@ -64,7 +64,22 @@ bool LookFor(const Found& found) {
 class Lookouts {
  public:
   // Whether a thread looks now.
-  bool Any() const { return count_.load(std::memory_order_relaxed) > 0; }
+  bool Any() const { return Count() > 0; }
+  int64_t Count() const { return count_.load(std::memory_order_relaxed); }
+
+  // Whether a thread should come to look: none does, the last kernel that had use for one has just
+  // ended, and none has been called of late. One that sleeps needs some 0.05 ms to come; one that has
+  // not come long after is busy.
+  bool AreWanted() {
+    if (Any()) return false;
+    const int64_t now = Now();
+    if (now - ended_.load(std::memory_order_relaxed) > Nanoseconds(kLooking)) return false;
+    int64_t last = called_.load(std::memory_order_relaxed);
+    return now - last > Nanoseconds(kPatience) && called_.compare_exchange_strong(last, now);
+  }
+
+  // Notes that what has use for threads that look ends now.
+  void NoteEnd() { ended_.store(Now(), std::memory_order_relaxed); }
 
   // Gives a task to a thread that looks for one; returns whether there was one.
   template <typename Work>
@@ -113,6 +128,14 @@ class Lookouts {
     return place.task.load();
   }
 
+  static int64_t Nanoseconds(std::chrono::nanoseconds time) { return time.count(); }
+  static int64_t Now() {
+    return Nanoseconds(std::chrono::steady_clock::now().time_since_epoch());
+  }
+
+  static constexpr std::chrono::milliseconds kPatience{1};
+
+  std::atomic<int64_t> ended_{0}, called_{0};
   Task nothing_yet_;
   std::atomic<int64_t> count_{0};
   Place places_[32];
@@ -120,24 +143,24 @@ class Lookouts {
 
 inline Lookouts lookouts;
 
-// Calls body(i) for each i below `count`, and returns when all calls have returned.
+// Lets threads of the pool look for work.
+inline void CallLookouts(xla::ffi::ThreadPool& pool) {
+  const int64_t most = ThreadsOf(pool) - 1;
+  for (int64_t i = lookouts.Count(); i < most; ++i) {
+    pool.Schedule([most] { lookouts.Look(most); });
+  }
+}
+
+// Calls body(i) for each i below `count`, and returns when all calls have returned. give(work) gives
+// to one of `helpers` threads what it has to call, or returns false.
 //
 // The calling thread takes part, and waits only for calls that have begun: a pool whose threads are
 // all busy, perhaps with waiting, cannot keep it forever. Tasks that come too late find nothing to
 // do, possibly after this function has returned, so they share the ownership of what they look at.
 //
 // Throws in the calling thread, after all calls, what one of them has thrown; then some are left out.
-template <typename Body>
-void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
-  const int64_t helpers = count > 1 ? std::min(ThreadsOf(pool), count) - 1 : 0;
-  if (helpers <= 0) {
-    for (int64_t i = 0; i < count; ++i) {
-      KeepCounting();
-      EndIfInterrupted();
-      body(i);
-    }
-    return;
-  }
+template <typename Give, typename Body>
+void Share(int64_t helpers, int64_t count, const Give& give, const Body& body) {
   struct State {
     std::atomic<int64_t> next{0};
     std::atomic<int64_t> finished{0};
@@ -167,13 +190,7 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
     if (state->finished.fetch_add(done) + done == count) state->all_finished.notify_one();
   };
   try {
-    int64_t given = 0;
-    while (given < helpers && lookouts.Give(work)) ++given;
-    for (; given < helpers; ++given) {
-      pool.Schedule([work, helpers] {
-        work();
-        lookouts.Look(helpers);
-      });
+    for (int64_t given = 0; given < helpers && give(work); ++given) {
     }
   } catch (const std::bad_alloc&) {  // Those that have been called must be waited for.
   }
@@ -183,6 +200,29 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
   std::unique_lock<std::mutex> lock(state->mutex);
   state->all_finished.wait(lock, finished);
   if (state->failure) std::rethrow_exception(state->failure);
+}
+
+// The same with the threads that XLA lends.
+template <typename Body>
+void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
+  const int64_t helpers = count > 1 ? std::min(ThreadsOf(pool), count) - 1 : 0;
+  if (helpers <= 0) {
+    for (int64_t i = 0; i < count; ++i) {
+      KeepCounting();
+      EndIfInterrupted();
+      body(i);
+    }
+    return;
+  }
+  const auto give = [&](const auto& work) {
+    if (lookouts.Give(work)) return true;
+    pool.Schedule([work, helpers] {
+      work();
+      lookouts.Look(helpers);
+    });
+    return true;
+  };
+  Share(helpers, count, give, body);
 }
 
 // Elements for which one more thread is worth its while, where there are many.
@@ -195,7 +235,7 @@ inline int64_t LeastDivided(int64_t threads) {
 }
 
 // The fewest if a thread looks for work already.
-constexpr int64_t kLeastInCompany = 1 << 17;
+constexpr int64_t kLeastInCompany = 1 << 16;
 
 // The number of equal parts into which `size` elements are divided among threads.
 inline int64_t PartsOf(const xla::ffi::ThreadPool& pool, int64_t size) {
@@ -221,13 +261,17 @@ void InPieces(int64_t begin, int64_t end, const Body& body) {
 template <typename Body>
 void ForRanges(xla::ffi::ThreadPool* pool, int64_t size, const Body& body) {
   int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
-  if (parts == 1 && pool != nullptr && size >= kLeastInCompany && lookouts.Any()) {
-    parts = std::min(ThreadsOf(*pool), size / kPerThread);
+  const bool in_company = parts == 1 && pool != nullptr && size >= kLeastInCompany;
+  if (in_company && lookouts.AreWanted()) CallLookouts(*pool);
+  if (in_company && lookouts.Any()) parts = std::min(ThreadsOf(*pool), size / kPerThread);
+  if (parts == 1) {
+    InPieces(0, size, body);
+  } else {
+    ParallelFor(*pool, parts, [&](int64_t part) {
+      InPieces(size * part / parts, size * (part + 1) / parts, body);
+    });
   }
-  if (parts == 1) return InPieces(0, size, body);
-  ParallelFor(*pool, parts, [&](int64_t part) {
-    InPieces(size * part / parts, size * (part + 1) / parts, body);
-  });
+  if (in_company) lookouts.NoteEnd();
 }
 
 // Calls body(i) for each i below `count`, of which each of `parts` parts has neighbours.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import numpy as np
 import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
+from dovetail import lax
 from dovetail_cpu.kernel_library import library
 
 pytestmark = pytest.mark.skipif(
@@ -52,3 +55,71 @@ def test_calls_at_once_and_after_pauses(calls: Calls, callers: int) -> None:
 
     with ThreadPoolExecutor(callers) as pool:
         assert sum(pool.map(call, range(callers))) == 0
+
+
+LONG = (2**16 - 1, 2**16, 100_003)  # from the second on, calls without a program are divided
+#: By dtype, with the number of operands.
+FUNCTIONS: list[tuple[str, int, Callable[..., dt.Array]]] = [
+    ("float32", 1, jnp.exp),
+    ("float32", 1, jnp.sin),
+    ("float32", 2, jnp.arctan2),
+    ("float32", 2, lax.rem),
+    ("float32", 2, lax.lt),
+    ("float32", 1, lax.is_finite),
+    ("float32", 1, lambda x: x + 2.5),
+    ("float32", 1, lambda x: 2.5 / x),
+    ("float32", 3, lax.clamp),
+    ("float64", 2, jnp.add),
+    ("float64", 1, jnp.exp),
+    ("float64", 1, jnp.sqrt),
+    ("int32", 2, jnp.multiply),
+    ("int32", 2, lax.shift_right_logical),
+    ("int32", 1, jnp.negative),
+    ("bool", 2, jnp.logical_xor),
+    ("bool", 3, lax.select),
+    ("complex64", 2, jnp.multiply),
+]
+
+
+@pytest.mark.parametrize("size", LONG)
+@pytest.mark.parametrize("callers", [1, 3])
+def test_long_calls_without_a_program(size: int, callers: int, directly: None) -> None:
+    """Many in a row, so that threads come to help, by one caller and by several."""
+    numbers = 4 * np.random.default_rng(size).normal(size=(3, size))
+    calls: Calls = []
+    for dtype, count, function in FUNCTIONS:
+        with dt.enable_x64(True):
+            given = [dt.device_put(x) for x in numbers[:count].astype(dtype)]
+            with dt.direct_calls("none"):
+                expected = np.asarray(function(*given))
+        calls.append((functools.partial(function, *given), expected))
+
+    def call(_: int) -> list[str]:
+        with dt.enable_x64(True), dt.direct_calls("all"):
+            return [
+                str(function)
+                for function, expected in calls
+                for _ in range(20)
+                if not np.array_equal(np.asarray(function()), expected, equal_nan=True)
+            ]
+
+    with ThreadPoolExecutor(callers) as pool:
+        assert not list(chain(*pool.map(call, range(callers))))
+
+
+def test_threads_come_to_help_calls_without_a_program(run: Callable[..., str]) -> None:
+    """The program that brings them is compiled, and what is called for it is no error."""
+    code = """
+import os, sys
+import numpy as np
+import dovetail as dt
+from dovetail_cpu import company
+sys.unraisablehook = lambda error: os._exit(3)
+x = dt.device_put(np.ones(2**17, np.float32))
+assert dt.jit(lambda x: x @ x)(x) == 2**17  # there is a client
+company.learn()
+for _ in range(3000):
+    y = x + x
+print(np.all(np.asarray(y) == 2))
+"""
+    assert run(code, DOVETAIL_NUM_THREADS="2") == "True\n"

@@ -17,6 +17,7 @@ from dovetail_cpu import interrupts, kernel_library
 
 ADD_TO_SELECTED: Final = "dovetail_add_to_selected"
 ATTENTION: Final = "dovetail_attention"
+COMPANY: Final = "dovetail_company"
 COMPLEX_FROM_PRODUCTS: Final = "dovetail_complex_from_products"
 COMPLEX_PARTS: Final = "dovetail_complex_parts"
 CONVOLVE: Final = "dovetail_convolve"
@@ -108,6 +109,7 @@ _MATRICES: Final = (*SMALL_MATRICES, *LARGE_MATRICES)
 _TARGETS: Final = (
     ADD_TO_SELECTED,
     ATTENTION,
+    COMPANY,
     COMPLEX_FROM_PRODUCTS,
     COMPLEX_PARTS,
     CONVOLVE,

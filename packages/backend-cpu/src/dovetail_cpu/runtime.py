@@ -12,7 +12,7 @@ from typing import Any, Final
 from jaxlib import _jax, version, xla_client
 
 from dovetail.extend import BackendUnavailableError, Client, ProcessGroup
-from dovetail_cpu import blas, kernels
+from dovetail_cpu import blas, company, kernels
 
 OPTIONS: Final = ("asynchronous", "num_devices", "num_threads", "retained_memory")
 
@@ -93,6 +93,10 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
             **arguments,
         )
     note()
+    if processes is None and not computes_alone():
+        company.invite(client)
+    else:
+        company.dismiss()
     return client
 
 
