@@ -6,15 +6,28 @@
 #include <cstring>
 #include <vector>
 
+#include "bits.h"
 #include "kernel.h"
 #include "parallel.h"
 #include "streams.h"
+#include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
 namespace {
 
 namespace ffi = xla::ffi;
+
+// At least as many bytes as a vector has, the last of them in one that lies over the one before.
+inline __attribute__((always_inline)) void CopyVectors(const char* from, int64_t bytes, char* to) {
+  typedef uint8_t Bytes __attribute__((vector_size(kVectorBytes)));
+  for (int64_t i = 0; i < bytes - kVectorBytes; i += kVectorBytes) {
+    const auto some = Load<Bytes>(from + i);
+    std::memcpy(to + i, &some, sizeof(some));
+  }
+  const auto last = Load<Bytes>(from + bytes - kVectorBytes);
+  std::memcpy(to + bytes - kVectorBytes, &last, sizeof(last));
+}
 
 struct Rows {
   const char* from;
@@ -25,15 +38,19 @@ struct Rows {
   template <typename Position>
   void Take(const Position* positions, int64_t begin, int64_t end, char* to) const {
     // What is read soon is asked for early: the next positions are known, the rows may be anywhere.
-    constexpr int64_t kAhead = 8;
+    constexpr int64_t kAhead = 8, kLine = 64;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t next = std::clamp<int64_t>(positions[std::min(i + kAhead, end - 1)], 0, count - 1);
-      __builtin_prefetch(from + next * bytes);
+      for (int64_t j = 0; j < bytes; j += kLine) __builtin_prefetch(from + next * bytes + j);
       const int64_t position = positions[i];
       const int64_t row = std::clamp<int64_t>(position, 0, count - 1);
       char* const target = to + i * bytes;
       if (fill == nullptr || row == position) {
-        std::memcpy(target, from + row * bytes, bytes);
+        if (bytes < kVectorBytes) {
+          std::memcpy(target, from + row * bytes, bytes);
+        } else {
+          CopyVectors(from + row * bytes, bytes, target);
+        }
       } else {
         for (int64_t j = 0; j < bytes; j += width) std::memcpy(target + j, fill, width);
       }
@@ -52,8 +69,6 @@ ffi::Error TakeRows(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer posit
                   filled != 0 ? static_cast<const char*>(fill.untyped_data()) : nullptr, width};
   char* const to = static_cast<char*>(out->untyped_data());
   const auto wanted = static_cast<int64_t>(positions.element_count());
-  const int64_t parts =
-      std::min(wanted, PartsOf(pool, static_cast<int64_t>(out->element_count())));
   const auto take = [&](int64_t begin, int64_t end) {
     if (positions.element_type() == ffi::DataType::S64) {
       rows.Take(static_cast<const int64_t*>(positions.untyped_data()), begin, end, to);
@@ -61,8 +76,9 @@ ffi::Error TakeRows(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer posit
       rows.Take(static_cast<const int32_t*>(positions.untyped_data()), begin, end, to);
     }
   };
-  ParallelFor(pool, parts, [&](int64_t part) {
-    InPieces(wanted * part / parts, wanted * (part + 1) / parts, take);
+  const int64_t each = rows.bytes / width;  // A part has the rows whose first element it has.
+  ForRanges(&pool, wanted * each, [&](int64_t begin, int64_t end) {
+    take((begin + each - 1) / each, (end + each - 1) / each);
   });
   return ffi::Error::Success();
 }

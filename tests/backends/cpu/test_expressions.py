@@ -191,6 +191,93 @@ def test_what_is_donated_is_written_over(drawn: Callable[..., Any], several_thre
         assert lowered.compile().memory_analysis().temp_size_in_bytes < x.nbytes
 
 
+#: Parts of one array, and rows and columns that repeat.
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "neighbours": lambda x: x.ravel()[1:] - x.ravel()[:-1],
+    "far neighbours": lambda x: x.ravel()[1000:] * x.ravel()[:-1000],
+    "rows": lambda x: x[2:] - x[:-2],
+    "every other row": lambda x: x[1::2] - x[:-1:2],
+    "columns": lambda x: x[:, 1:] - x[:, :-1],
+    "both": lambda x: x[1:, 1:] * x[:-1, :-1],
+    "a row": lambda x: x + x[3],
+    "a column": lambda x: x[:, 7:8] * x,
+    "a row and a column": lambda x: x[:, 7:8] - x[3],
+    "outer": lambda x: jnp.outer(x[0], x[1]),
+    "a number": lambda x: x * x[5, 5],
+    "two rows": lambda x: x * x[3] + x[4],
+    "a row twice": lambda x: x * x[3] + x[3],
+    "the first row": lambda x: x[0] - x,
+    "greater than a row": lambda x: x > x[3],
+    "a row or a column": lambda x: jnp.where(x > 0, x[3], x[:, 7:8]),
+    "three dimensions": lambda x: x.reshape(5, -1, 1000) + x[:5, None, :],
+    "the middle of three": lambda x: x.reshape(5, -1, 1000) * x[0, : x.shape[0] // 5, None],
+    "one dimension more": lambda x: x[:, None] - x[0],
+    "transposed blocks": lambda x: x.reshape(5, -1, 1000).transpose(1, 0, 2) + x[0],
+    "called": lambda x: dt.jit(lambda y: y[1:])(x) - x[3],
+}
+OF_DTYPES = [
+    *(("float32", name) for name in VIEWS),
+    *(
+        (dtype, name)
+        for dtype in ("float64", "int32", "bfloat16", "complex64")
+        for name in ("neighbours", "both", "a row and a column")
+    ),
+]
+
+
+@pytest.mark.parametrize(("dtype", "name"), OF_DTYPES)
+def test_views(dtype: str, name: str, several_threads: None) -> None:
+    x = np.random.default_rng(0).integers(-99, 99, (1005, 1000)).astype(dtype)
+    if dtype.startswith("float"):
+        x[3:5, 5:9] = x[700, 100:104] = np.nan, np.inf, -np.inf, -0.0
+    with dt.enable_x64(True):
+        assert_same_bits(lambda x: VIEWS[name](x), x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + x[::-1],
+        lambda x: jnp.diff(x, 2, 0),
+        lambda x: x[:, ::2] - x[:, 1::2],
+        lambda x: x * x[:, 1:2].T,
+        lambda x: x.T - x[0],
+        lambda x: x.reshape(-1, 100) + x[0, :100],  # short rows
+        lambda x: jnp.concatenate([x, x]) + x[0],
+        lambda x: x[:20] + x[0],  # few
+        lambda x: x - x.mean(0),
+        lambda x: (x[1:] - x[:-1], x),
+        lambda x: x[1:].reshape(-1)[1:] - x[:, 1:].reshape(-1)[: 999 * 1000 - 1],
+    ],
+)
+def test_other_views(
+    function: Callable[[Any], Any], several_threads: None, drawn: Callable[..., Any]
+) -> None:
+    x = drawn("float32", 1000, 1000)
+    compiled = dt.jit(function)
+    text = compiled.lower(x).as_text()
+    assert KERNEL not in text or isinstance(compiled(x), tuple)
+    with dt.cpu_kernels(False):
+        expected = dt.jit(lambda x: function(x))(x)
+    for found, wanted in zip(dt.tree.leaves(compiled(x)), dt.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_functions_of_views(drawn: Callable[..., Any]) -> None:
+    x = drawn("float32", 70, 1000)
+    compiled = dt.jit(lambda x: jnp.sin(x[1:] - x[:-1]) * x[0])
+    assert KERNEL in compiled.lower(x).as_text()
+    np.testing.assert_allclose(compiled(x), np.sin(x[1:] - x[:-1]) * x[0], rtol=1e-5, atol=1e-6)
+
+
+def test_arguments_that_are_not_read(drawn: Callable[..., Any], several_threads: None) -> None:
+    x, key = drawn("float32", 300, 1000), dt.random.key(0)
+    compiled = dt.jit(lambda key, x, empty, row: x + row, keep_unused=True)
+    args = key, x, np.zeros((0, 3)), x[0]
+    assert KERNEL in compiled.lower(*args).as_text()
+    np.testing.assert_array_equal(compiled(*args), x + x[0])
+
+
 #: Operations that are a kernel alone, where several threads share many elements.
 NARROW = {
     "add": lax.add,

@@ -79,6 +79,7 @@ PRODUCTS: Final = {
 REDUCE: Final = "dovetail_reduce"
 REDUCE_WINDOWS: Final = "dovetail_reduce_windows"
 REMAINDER: Final = "dovetail_remainder"
+REPEAT: Final = "dovetail_repeat"
 SCATTER: Final = "dovetail_scatter"
 SEARCHSORTED: Final = "dovetail_searchsorted"
 SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
@@ -140,6 +141,7 @@ _TARGETS: Final = (
     REDUCE,
     REDUCE_WINDOWS,
     REMAINDER,
+    REPEAT,
     SCATTER,
     SEARCHSORTED,
     *(f"dovetail_{name}_{suffix}" for name in _MATRICES for suffix in ("f32", "f64")),

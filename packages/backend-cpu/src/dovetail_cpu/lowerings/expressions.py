@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from dovetail.extend import Literal, LoweringTable
 from dovetail_cpu import kernels, runtime
 from dovetail_cpu.lowerings.elementary import FUSED, WORTH_A_CALL
+from dovetail_cpu.lowerings.views import View, joined
 
 #: The dtypes of values, with that of their bits.
 _BITS: Final = {
@@ -71,12 +72,14 @@ _EACH: Final = 3
 _FEW_STEPS: Final = 2
 _MANY: Final = 2**16
 _MOST_ALONE: Final = 2**22
+#: Rows of fewer elements take no longer than the calls of their steps.
+_SHORT: Final = 128
 #: Powers that are made of products.
 _MOST: Final = 4
 
 
 class _Value(NamedTuple):
-    """An argument, constant or result of a step, by its number among these."""
+    """An argument, view, constant or result of a step, by its number among these."""
 
     kind: str
     number: int
@@ -93,13 +96,18 @@ class _Expression:
         self.names: list[str] = []
         self.operands: list[list[_Value | int]] = []
         self.constants: list[int] = []
+        #: The numbers of the arguments that are read, and what is seen of these.
+        self.arguments: list[int] = []
+        self.views: list[View] = []
         self.cost = self.unfused = 0
         self.must_be_alone = False
         self._shape = shape
-        self._values: dict[Any, _Value] = {
-            var: _Value("argument", i) for i, var in enumerate(jaxpr.invars)
+        self._is_one = [var.aval.size == 1 for var in jaxpr.invars]
+        self._values: dict[Any, _Value | View] = {
+            var: View.whole(i, var.aval.shape) for i, var in enumerate(jaxpr.invars)
         }
         self._compute(jaxpr)
+        self.sizes, self._strides = joined(self.views, shape)
 
     def _compute(self, jaxpr: Any) -> None:
         for eqn in jaxpr.eqns:
@@ -118,16 +126,20 @@ class _Expression:
             else:
                 raise KeyError(eqn.primitive.name)
 
-    def _of(self, eqn: Any, out: Any) -> _Value:
+    def _of(self, eqn: Any, out: Any) -> _Value | View:
         name = eqn.primitive.name
-        params, first = eqn.params, eqn.invars[0]
-        if name == "broadcast_in_dim" and first.aval.shape == ():
-            return self._read(first)
+        params = eqn.params
+        values = [self._read(x) for x in eqn.invars]
+        first = values[0]
+        if isinstance(first, View):
+            moved = first.moved(eqn, out.aval.shape)
+            if moved is not None:
+                return moved
+        elif name == "broadcast_in_dim" and eqn.invars[0].aval.shape == ():
+            return first
         if out.aval.shape != self._shape:
             raise KeyError(name)
-        operands: list[_Value | int] = [self._read(x) for x in eqn.invars]
-        if all(x.aval.shape != self._shape for x in eqn.invars):
-            raise KeyError(name)
+        operands: list[_Value | int] = [self._operand(value) for value in values]
         dtype = eqn.invars[-1].aval.dtype.name
         if name == "integer_pow" and 2 <= params["y"] <= _MOST:
             square = self._step("mul", dtype, [operands[0]] * 2)
@@ -163,7 +175,25 @@ class _Expression:
         self.operands.append(operands)
         return _Value("step", len(self.names) - 1)
 
-    def _read(self, x: Any) -> _Value:
+    def _operand(self, value: _Value | View) -> _Value:
+        """A value for each element of the result."""
+        if isinstance(value, _Value):
+            return value
+        spread = value.spread(self._shape)
+        if spread is None:
+            raise KeyError("an array of another rank")
+        source = value.source
+        if source not in self.arguments:
+            self.arguments.append(source)
+        number = self.arguments.index(source)
+        if self._is_one[source] or (spread.first == 0 and spread.is_whole):
+            return _Value("argument", number)
+        view = spread._replace(source=number)
+        if view not in self.views:
+            self.views.append(view)
+        return _Value("view", self.views.index(view))
+
+    def _read(self, x: Any) -> _Value | View:
         return self._constant(x.val, x.aval) if isinstance(x, Literal) else self._values[x]
 
     def _constant(self, value: Any, aval: Any) -> _Value:
@@ -176,15 +206,21 @@ class _Expression:
         """Whether XLA would take longer: for several loops and passes over memory."""
         if self.must_be_alone and len(self.names) > 1:
             return False
+        if any(own[-1] not in (0, 1) for own in self._strides):
+            return False
+        if len(self.sizes) > 1 and self.sizes[-1] < _SHORT:
+            return False
         if self.unfused:
             return len(self.names) > 1 and self.cost <= _EACH * self.unfused
         few = 1 <= len(self.names) <= _FEW_STEPS
         many = _MANY < math.prod(self._shape) <= _MOST_ALONE
         return few and many and runtime.num_threads() > 1
 
-    def attributes(self, arguments: int) -> Mapping[str, Any]:
+    def attributes(self) -> Mapping[str, Any]:
         """What the kernel is told."""
-        starts = {"argument": 0, "constant": arguments, "step": arguments + len(self.constants)}
+        counts = len(self.arguments), len(self.views), len(self.constants)
+        first = accumulate(counts, initial=0)
+        starts = dict(zip(("argument", "view", "constant", "step"), first, strict=True))
         last_uses = {
             value: step
             for step, operands in enumerate(self.operands)
@@ -206,11 +242,14 @@ class _Expression:
                 free.append(slots[-1])
             given = [starts[v.kind] + v.number if isinstance(v, _Value) else v for v in operands]
             numbers += given + [0] * (3 - len(given))
+        views = zip(self.views, self._strides, strict=True)
         return {
             "names": " ".join(self.names),
             "values": tuple(numbers),
             "slots": tuple(slots),
             "constants": tuple(self.constants),
+            "sizes": tuple(self.sizes),
+            "views": tuple(n for v, own in views for n in (v.source, v.first, *own)),
         }
 
 
@@ -225,7 +264,7 @@ def _whole(context: Any, values: tuple[Any, ...], called: Any) -> Any:
         or out.size < WORTH_A_CALL
         or context.divides
         or not kernels.usable(context)
-        or any(var.aval.size not in (1, out.size) for var in program.invars)
+        or any(var.aval.symbolic for var in program.invars)
     ):
         return NotImplemented
     arguments = _arguments(values[0])
@@ -237,8 +276,11 @@ def _whole(context: Any, values: tuple[Any, ...], called: Any) -> Any:
         return NotImplemented
     if not expression.suits or (not expression.unfused and _are_donated(arguments)):
         return NotImplemented
-    attributes = expression.attributes(len(arguments))
-    return kernels.call(context, kernels.EXPRESSION, arguments, [out], 0, **attributes)[0]
+    if expression.views and not expression.unfused and _is_kernel(called):
+        return NotImplemented
+    operands = [arguments[i] for i in expression.arguments]
+    attributes = expression.attributes()
+    return kernels.call(context, kernels.EXPRESSION, operands, [out], 0, **attributes)[0]
 
 
 def _arguments(value: Any) -> list[Any]:
@@ -259,11 +301,17 @@ def _are_donated(arguments: list[Any]) -> bool:
 
 def _is_of(called: Any, arguments: list[Any]) -> bool:
     """Whether what a rule made is a kernel's result for the arguments, of which none is better."""
+    return _is_kernel(called) and all(x in arguments for x in _made(called).owner.operands)
+
+
+def _is_kernel(called: Any) -> bool:
+    """Whether what a rule made is a kernel's result."""
+    return getattr(getattr(_made(called), "owner", None), "name", "") == "stablehlo.custom_call"
+
+
+def _made(called: Any) -> Any:
     (value,) = called if isinstance(called, (list, tuple)) else (called,)
-    owner: Any = getattr(value, "owner", None)
-    return getattr(owner, "name", "") == "stablehlo.custom_call" and all(
-        operand in arguments for operand in owner.operands
-    )
+    return value
 
 
 def first(rules: LoweringTable) -> LoweringTable:
