@@ -80,6 +80,7 @@ REDUCE_WINDOWS: Final = "dovetail_reduce_windows"
 REMAINDER: Final = "dovetail_remainder"
 SCATTER: Final = "dovetail_scatter"
 SEARCHSORTED: Final = "dovetail_searchsorted"
+SHUFFLE: Final = "dovetail_shuffle"
 SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
 """What there is for batches of small matrices, with a suffix for each dtype."""
 LARGE_MATRICES: Final = ("large_lu", "large_qr", "large_reflections", "reflect")
@@ -140,6 +141,7 @@ _TARGETS: Final = (
     REMAINDER,
     SCATTER,
     SEARCHSORTED,
+    SHUFFLE,
     *(f"dovetail_{name}_{suffix}" for name in _MATRICES for suffix in ("f32", "f64")),
     *SMALL_PRODUCTS.values(),
     SOFTMAX,
