@@ -29,7 +29,7 @@ namespace {
 namespace ffi = xla::ffi;
 
 // Fewer are sorted as quickly without buckets.
-constexpr int64_t kFew = 1 << 14;
+constexpr int64_t kFew = 1 << 12;
 // More buckets would be written to than stay in the nearest caches. The position in a bucket takes
 // as many bits.
 constexpr int kMostBits = 12;
@@ -43,11 +43,11 @@ int64_t RoomOf(int64_t size, int bits) {
   return ((static_cast<int64_t>(mean + 6 * std::sqrt(mean) + 8) / 8 + 1) | 1) * 8;
 }
 
-// By how many bits of words pairs go into buckets; 0 if they do not.
+// By how many bits of words pairs go into buckets; 0 if they do not. The fewest by which positions
+// in a bucket fit beside the other bits of a word.
 int BitsOf(int64_t size) {
   if (size < kFew) return 0;
-  int bits = kMostBits - 1;
-  while (size >> bits < 64) --bits;
+  int bits = 1;
   while (bits <= kMostBits && RoomOf(size, bits) > int64_t{1} << bits) ++bits;
   return bits <= kMostBits ? bits : 0;
 }

@@ -12,7 +12,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, random
-from dovetail_cpu.kernel_library import has_long_vectors, library
+from dovetail_cpu.kernel_library import library
 
 pytestmark = [
     pytest.mark.tables,
@@ -21,18 +21,12 @@ pytestmark = [
 
 SHUFFLE = "dovetail_shuffle"
 SORT = "dovetail_sort"
-SIZES = (1, 2, 3, 100, 1625, 1626, 5000, 16383, 16384)
-#: What only processors with long vectors draw by a kernel: in buckets, on several threads, in
-#: three rounds, and with other numbers of buckets.
-MANY = (16385, 30_011, 300_001, 3_700_001)
+#: Sorted at once, in few and many buckets, on several threads, and in three rounds.
+SIZES = (1, 2, 3, 100, 1625, 1626, 4095, 4096, 5000, 16385, 30_011, 300_001, 3_700_001)
 DTYPES = (
     *("bool", "int8", "uint16", "int32", "uint32", "int64", "float16", "bfloat16", "float32"),
     *("float64", "complex64", "complex128"),
 )
-
-
-def sizes() -> tuple[int, ...]:
-    return SIZES + MANY * has_long_vectors()
 
 
 def same(function: Callable[..., Any], *args: Any) -> str:
@@ -48,7 +42,7 @@ def same(function: Callable[..., Any], *args: Any) -> str:
 
 
 def test_numbers() -> None:
-    for size in sizes():
+    for size in SIZES:
         for seed in range(2 if size < 100_000 else 1):
             text = same(lambda key, size=size: random.permutation(key, size), random.key(seed))
             assert (SHUFFLE in text) == (size > 1)
@@ -60,7 +54,7 @@ def test_arrays(name: str) -> None:
     dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
     generator = np.random.default_rng(0)
     with dt.enable_x64(True):
-        for size in (2, 1000, 5000, *(20_000, 200_001)[: 2 * has_long_vectors()]):
+        for size in (2, 1000, 5000, 200_001):
             x = generator.integers(0, 100, size).astype(dtype)
             text = same(random.permutation, random.key(size), x)
             assert SHUFFLE in text
@@ -68,7 +62,7 @@ def test_arrays(name: str) -> None:
 
 def test_wide_numbers() -> None:
     with dt.enable_x64(True):
-        for size in (5000, *(100_000,)[: 1 * has_long_vectors()]):
+        for size in (2000, 100_000):
             text = same(lambda key, size=size: random.permutation(key, size), random.key(3))
             assert SHUFFLE in text
             assert text.count("numbers = 1") == 2
@@ -108,6 +102,13 @@ def test_other_sorts_by_words() -> None:
         (of_columns, False),
     ):
         assert (SHUFFLE in same(function, key)) == shuffles, function
+
+
+def test_many_words_are_drawn_by_a_kernel_to_sort_by() -> None:
+    def program(size: int) -> str:
+        return dt.jit(lambda key: random.permutation(key, size)).lower(random.key(0)).as_text()
+
+    assert SHUFFLE in program(20_000_000)
 
 
 def test_in_batches_and_loops() -> None:
