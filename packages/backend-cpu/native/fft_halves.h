@@ -94,6 +94,7 @@ void CombineRow(const HalvesPlan<T>& plan, const T* from, T* to, int64_t n, T si
   const int64_t half = n / 2;
   const T first = from[0], other = sign > 0 ? from[1] : from[2 * half];
   const T re = from[half], im = -from[half + 1];
+  const Complexes<T>* const products = plan.products ? plan.products->get() : nullptr;
   for (int64_t i = 0; 2 * i < half; i += kCount) {
     // The last vectors share some with those before.
     const bool whole = 2 * (i + kCount) <= half;
@@ -104,7 +105,14 @@ void CombineRow(const HalvesPlan<T>& plan, const T* from, T* to, int64_t n, T si
     PrefetchToWrite(to + n + 2 * k, 2 * kCount);
     PrefetchToWrite(to + n + mirrored, 2 * kCount);
     auto a = LoadPairs<T>(from + 2 * k), b = LoadPairsBackwards<T>(from + mirrored);
-    CombinePair(a, b, FactorOf(plan, block, sign));
+    Complexes<T> factor;
+    if (products != nullptr) {
+      factor = products[block];
+      factor.im *= sign;
+    } else {
+      factor = FactorOf(plan, block, sign);
+    }
+    CombinePair(a, b, factor);
     StorePairs<T>(to + 2 * k, a);
     StorePairsBackwards<T>(to + mirrored, b);
   }

@@ -237,11 +237,13 @@ struct RowPlan {
 
 // Factors of a real signal's transform of length n: -i exp(-2 pi i k / n) for k up to n / 4, as
 // products of one for each vector and one for each lane; and the half of each. Behind the factors
-// of vectors is that of the last whole one.
+// of vectors is that of the last whole one. Of lengths that come in many rows the halves of all
+// products are kept, too.
 template <typename T>
 struct HalvesPlan {
   Complexes<T> lanes;
   std::vector<std::complex<T>> blocks, halves;
+  std::unique_ptr<Memory<Complexes<T>>> products;
 
   explicit HalvesPlan(int64_t n) {
     constexpr int64_t kCount = Lanes<T>::kCount;
@@ -256,14 +258,29 @@ struct HalvesPlan {
       blocks.push_back({root.imag(), -root.real()});
     };
     for (int64_t k = 0; k <= n / 4; k += kCount) add_block(k);
-    add_block(std::max<int64_t>(0, n / 4 - kCount));
+    const int64_t last = std::max<int64_t>(0, n / 4 - kCount);
+    add_block(last);
+    if (n <= kLongestInLanes) {
+      products = std::make_unique<Memory<Complexes<T>>>(blocks.size());
+      Complexes<T>* to = products->get();
+      for (size_t block = 0; block < blocks.size(); ++block, ++to) {
+        const int64_t first = block + 1 < blocks.size() ? int64_t(block) * kCount : last;
+        for (int64_t lane = 0; lane < kCount; ++lane) {
+          const auto root = roots.At((first + lane) % n);
+          to->re[lane] = root.imag() * T(0.5);
+          to->im[lane] = root.real() * T(-0.5);
+        }
+      }
+    }
     for (int64_t k = 0; k <= n / 4; ++k) {
       const auto root = roots.At(k);
       halves.push_back({root.imag() * T(0.5), root.real() * T(-0.5)});
     }
   }
   int64_t bytes() const {
-    return int64_t((blocks.size() + halves.size()) * sizeof(blocks[0])) + 256;
+    const size_t vectors = products ? blocks.size() : 0;
+    return int64_t((blocks.size() + halves.size()) * sizeof(blocks[0]) + vectors * sizeof(lanes)) +
+           256;
   }
 };
 

@@ -82,6 +82,7 @@ REMAINDER: Final = "dovetail_remainder"
 REPEAT: Final = "dovetail_repeat"
 SCATTER: Final = "dovetail_scatter"
 SEARCHSORTED: Final = "dovetail_searchsorted"
+SHUFFLE: Final = "dovetail_shuffle"
 SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
 """What there is for batches of small matrices, with a suffix for each dtype."""
 LARGE_MATRICES: Final = ("large_lu", "large_qr", "large_reflections", "reflect")
@@ -144,6 +145,7 @@ _TARGETS: Final = (
     REPEAT,
     SCATTER,
     SEARCHSORTED,
+    SHUFFLE,
     *(f"dovetail_{name}_{suffix}" for name in _MATRICES for suffix in ("f32", "f64")),
     *SMALL_PRODUCTS.values(),
     SOFTMAX,

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
+from dovetail.extend.core import primitives
 from dovetail_cpu import kernel_library, kernels
 
 TABLE: Final = LoweringTable()
@@ -34,20 +35,25 @@ _GROUPS: Final = 5
 
 @TABLE.rule("random_bits")
 def random_bits(context: Any, keys: Any, **params: Any) -> Any:
-    """Random integers, as many for each key as the result has room for."""
-    return _by_kernel(context, kernels.THREEFRY_BITS, keys)
+    """Random integers, as many for each key as the result has room for.
+
+    What is only sorted by has to be in memory, or a kernel that sorts makes it.
+    """
+    only_sorted = [eqn.primitive for eqn in context.uses()] == [primitives.sort_p]
+    most = 2**32 if only_sorted else most_by_kernel()
+    return _by_kernel(context, kernels.THREEFRY_BITS, keys, most=most)
 
 
 @TABLE.rule("random_fold_in")
 def random_fold_in(context: Any, keys: Any, data: Any) -> Any:
     """The keys of keys and numbers."""
-    return _by_kernel(context, kernels.THREEFRY_FOLD_IN, keys, data)
+    return _by_kernel(context, kernels.THREEFRY_FOLD_IN, keys, data, most=most_by_kernel())
 
 
 @TABLE.rule("random_split")
 def random_split(context: Any, keys: Any, **params: Any) -> Any:
     """Several keys made from each key."""
-    return _by_kernel(context, kernels.THREEFRY_SPLIT, keys)
+    return _by_kernel(context, kernels.THREEFRY_SPLIT, keys, most=most_by_kernel())
 
 
 def most_by_kernel() -> int:
@@ -55,8 +61,8 @@ def most_by_kernel() -> int:
     return MANY if kernel_library.has_long_vectors() else FEW
 
 
-def _by_kernel(context: Any, target: str, *values: Any) -> Any:
-    """Call a kernel; NotImplemented where nothing is gained.
+def _by_kernel(context: Any, target: str, *values: Any, most: int) -> Any:
+    """Call a kernel; NotImplemented where nothing is gained, as of results of more than `most`.
 
     A loop that calls a kernel is not one function, so that each of its operations is called.
     """
@@ -68,7 +74,7 @@ def _by_kernel(context: Any, target: str, *values: Any) -> Any:
         or not context.option("threefry_partitionable")
         or keys.symbolic
         or out.symbolic
-        or not 0 < out.size <= most_by_kernel()
+        or not 0 < out.size <= most
         or context.divides  # each device is to make its own part
         or not context.runs_once()
         or not kernels.usable(context)

@@ -16,6 +16,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
 from dovetail_cpu import kernels
+from dovetail_cpu.lowerings.elementary import is_made_by, is_used_once
 
 TABLE: Final = LoweringTable()
 
@@ -45,6 +46,9 @@ def sort(context: Any, *values: Any, dimension: int, is_stable: bool, num_keys: 
     """Sort by a kernel or by packed integers; NotImplemented where nothing is gained."""
     avals = context.avals_in
     if kernels.usable(context) and _suits_kernel(context, avals, dimension, num_keys):
+        shuffled = _shuffle(context, values, avals)
+        if shuffled is not NotImplemented:
+            return shuffled
         return _sort_by_kernel(context, values, avals, dimension, num_keys)
     return _sort_packed(context, values, avals, dimension, num_keys)
 
@@ -57,6 +61,43 @@ def _suits_kernel(context: Any, avals: Any, dimension: int, num_keys: int) -> bo
         and not any(context.physical_dimensions(a) for a in avals)
         and all(dtypes.itemsize_bits(a.dtype) >= 8 for a in avals)
     )
+
+
+def _shuffle(context: Any, values: Sequence[Any], avals: Any) -> Any:
+    """A vector sorted by random words that nothing else needs, by a kernel that draws them.
+
+    Permutations are sorted so several times, all by one kernel. NotImplemented for other sorts.
+    """
+    if len(avals) != 2 or avals[1].ndim != 1 or _is_used(context, context.equation.outvars[0]):
+        return NotImplemented
+    words, value = values
+    if not _is_called(words, kernels.THREEFRY_BITS):
+        return NotImplemented
+    (key,) = words.owner.operands
+    if key.type.rank > 1:  # Words of several keys.
+        return NotImplemented
+    operands = [value]
+    if avals[1].dtype in (INT32, INT64) and is_made_by(value, "iota"):
+        operands = []
+    elif _is_called(value, kernels.SHUFFLE) and is_used_once(context, context.equation.invars[1]):
+        operands = [*value.owner.operands]
+    operands.append(key)
+    # Keys are of another type than numbers.
+    numbers = int(operands[0].type != value.type)
+    (out,) = kernels.call(context, kernels.SHUFFLE, operands, avals[1:], 0, numbers=numbers)
+    return [words, out]
+
+
+def _is_called(x: Any, kernel: str) -> bool:
+    """Whether a value is the result of a kernel."""
+    return is_made_by(x, "custom_call") and x.owner.attributes["call_target_name"].value == kernel
+
+
+def _is_used(context: Any, var: Any) -> bool:
+    """Whether the jaxpr that holds the current equation uses a variable."""
+    jaxpr = context.jaxpr
+    used = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
+    return any(v is var for v in used)
 
 
 def _sort_by_kernel(
