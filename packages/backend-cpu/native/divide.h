@@ -61,14 +61,32 @@ class DividedEigen {
         numbers_(kNumbers * stride_),
         order_(n) {}
 
-  // Overwrites d with the eigenvalues, in any order. Returns whether they have been found.
-  bool Run() {
+  // How many parts a matrix has.
+  static int64_t PartsOf(int64_t n) {
     int64_t parts = 1;
-    while (n_ > parts * kMostOfPart) parts *= 2;
-    Cut(0, n_, parts);
-    if (!SolveParts(parts)) return false;
-    return Merge(0, n_, parts);
+    while (n > parts * kMostOfPart) parts *= 2;
+    return parts;
   }
+
+  // Makes the parts of matrices diagonal, of all that have the same number of rows.
+  static void SolveParts(const std::vector<DividedEigen*>& all) {
+    if (all.empty()) return;
+    const int64_t n = all[0]->n_, count = PartsOf(n), most = (n + count - 1) / count;
+    std::vector<Part> parts;
+    for (DividedEigen* matrix : all) {
+      matrix->found_ = true;
+      matrix->Cut(0, n, count, &parts);
+    }
+    Memory<T> memory((most * most + 4 * most) * kCount);
+    for (size_t first = 0; first < parts.size(); first += kCount) {
+      const auto lanes = std::min<int64_t>(kCount, static_cast<int64_t>(parts.size() - first));
+      SolveInLanes(most, &parts[first], lanes, reinterpret_cast<Vector*>(memory.get()));
+    }
+  }
+
+  // Joins the parts, after which d has the eigenvalues, in any order. Returns whether they have
+  // been found.
+  bool Join() { return found_ && Merge(0, n_, PartsOf(n_)); }
 
   // Numbers of eigenvalues in ascending order.
   const std::vector<int32_t>& Order() const { return order_; }
@@ -99,64 +117,55 @@ class DividedEigen {
 
   static int64_t Middle(int64_t begin, int64_t end) { return begin + (end - begin) / 2; }
 
+  struct Part {
+    DividedEigen* of;
+    int64_t begin, size;
+  };
+
   // Subtracts what joins the parts of a block.
-  void Cut(int64_t begin, int64_t end, int64_t parts) {
-    if (parts == 1) return;
+  void Cut(int64_t begin, int64_t end, int64_t count, std::vector<Part>* parts) {
+    if (count == 1) {
+      parts->push_back({this, begin, end - begin});
+      return;
+    }
     const int64_t middle = Middle(begin, end);
     const T rho = std::abs(e_[middle - 1]);
     d_[middle - 1] -= rho;
     d_[middle] -= rho;
-    Cut(begin, middle, parts / 2);
-    Cut(middle, end, parts / 2);
+    Cut(begin, middle, count / 2, parts);
+    Cut(middle, end, count / 2, parts);
   }
 
-  void Begins(int64_t begin, int64_t end, int64_t parts, std::vector<int64_t>* to) const {
-    if (parts == 1) {
-      to->push_back(begin);
-      return;
-    }
-    Begins(begin, Middle(begin, end), parts / 2, to);
-    Begins(Middle(begin, end), end, parts / 2, to);
-  }
-
-  // Each lane has a part.
-  bool SolveParts(int64_t parts) {
-    std::vector<int64_t> begins;
-    Begins(0, n_, parts, &begins);
-    begins.push_back(n_);
-    const int64_t most = (n_ + parts - 1) / parts;
-    Memory<T> memory((most * most + 4 * most) * kCount);
-    auto* const vectors = reinterpret_cast<Vector*>(memory.get());
+  // Each lane has a part, of at most `most` rows.
+  static void SolveInLanes(int64_t most, const Part* parts, int64_t lanes, Vector* vectors) {
     Vector *const d = vectors + most * most, *const e = d + most, *const rest = e + most;
-    for (int64_t first = 0; first < parts; first += kCount) {
-      const int64_t lanes = std::min(kCount, parts - first);
-      std::fill(vectors, rest, Vector{});
-      LaneMask<T> turned{};
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        const int64_t begin = begins[first + lane], size = begins[first + lane + 1] - begin;
-        const bool is_turned = std::abs(d_[begin + size - 1]) < std::abs(d_[begin]);
-        turned[lane] = is_turned ? -1 : 0;
-        for (int64_t i = 0; i < size; ++i) {
-          const int64_t place = is_turned ? size - 1 - i : i;
-          d[i][lane] = d_[begin + place];
-          if (i + 1 < size) e[i][lane] = e_[begin + place - (is_turned ? 1 : 0)];
-          vectors[i * most + place][lane] = 1;
-        }
-      }
-      if (AnyOf<T>(QlInLanes<T>(most, d, e, vectors, most, turned, rest))) return false;
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        const int64_t begin = begins[first + lane], size = begins[first + lane + 1] - begin;
-        const T* const from = memory.get() + lane;
-        for (int64_t i = 0; i < size; ++i) {
-          d_[begin + i] = d[i][lane];
-          order_[begin + i] = static_cast<int32_t>(begin + i);
-          T* const row = rows_.get() + (begin + i) * stride_ + begin;
-          for (int64_t j = 0; j < size; ++j) row[j] = from[(i * most + j) * kCount];
-        }
-        Sort(begin, begin + size);
+    std::fill(vectors, rest, Vector{});
+    LaneMask<T> turned{};
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const auto [of, begin, size] = parts[lane];
+      const T *const own = of->d_ + begin, *const beside = of->e_ + begin;
+      const bool is_turned = std::abs(own[size - 1]) < std::abs(own[0]);
+      turned[lane] = is_turned ? -1 : 0;
+      for (int64_t i = 0; i < size; ++i) {
+        const int64_t place = is_turned ? size - 1 - i : i;
+        d[i][lane] = own[place];
+        if (i + 1 < size) e[i][lane] = beside[place - (is_turned ? 1 : 0)];
+        vectors[i * most + place][lane] = 1;
       }
     }
-    return true;
+    const LaneMask<T> failed = QlInLanes<T>(most, d, e, vectors, most, turned, rest);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const auto [of, begin, size] = parts[lane];
+      of->found_ = of->found_ && failed[lane] == 0;
+      const T* const from = reinterpret_cast<const T*>(vectors) + lane;
+      for (int64_t i = 0; i < size; ++i) {
+        of->d_[begin + i] = d[i][lane];
+        of->order_[begin + i] = static_cast<int32_t>(begin + i);
+        T* const row = of->rows_.get() + (begin + i) * of->stride_ + begin;
+        for (int64_t j = 0; j < size; ++j) row[j] = from[(i * most + j) * kCount];
+      }
+      of->Sort(begin, begin + size);
+    }
   }
 
   void Sort(int64_t begin, int64_t end) {
@@ -168,10 +177,10 @@ class DividedEigen {
     if (parts == 1) return true;
     const int64_t middle = Middle(begin, end);
     return Merge(begin, middle, parts / 2) && Merge(middle, end, parts / 2) &&
-           Join(begin, middle, end);
+           JoinTwo(begin, middle, end);
   }
 
-  bool Join(int64_t begin, int64_t middle, int64_t end) {
+  bool JoinTwo(int64_t begin, int64_t middle, int64_t end) {
     EndIfInterrupted();
     constexpr T kEpsilon = std::numeric_limits<T>::epsilon() / 2;
     T* const rows = rows_.get();
@@ -362,6 +371,7 @@ class DividedEigen {
   T *d_, *e_;
   Memory<T> rows_, kept_, factors_, numbers_;
   std::vector<int32_t> order_;
+  bool found_ = false;
 };
 
 }  // namespace dovetail

@@ -371,11 +371,10 @@ int64_t MemoryInLanes(int64_t n) {
 }
 
 // Eigenvalues in their order, and as columns the eigenvectors, of `count` symmetric matrices, at
-// most one for each lane, of which one triangle is used. Matrices that are not finite, and those of
-// which the values do not converge, have NaN.
+// most one for each lane, of which the lower triangle is used. Matrices that are not finite, and
+// those of which the values do not converge, have NaN.
 template <typename T>
-void EigenInLanes(int64_t n, int64_t count, const T* from, bool lower, T* vectors, T* values,
-                  T* memory) {
+void EigenInLanes(int64_t n, int64_t count, const T* from, T* vectors, T* values, T* memory) {
   using Vector = LanesOf<T>;
   auto* const a = reinterpret_cast<Vector*>(memory);
   Vector *const q = a + n * n, *const d = q + n * n, *const e = d + n, *const taus = e + n;
@@ -389,13 +388,10 @@ void EigenInLanes(int64_t n, int64_t count, const T* from, bool lower, T* vector
     const Vector size = Sizes<T>(a[i]);
     largest = size > largest ? size : largest;
   }
-  for (int64_t i = 0; i < n && lower; ++i) {
-    for (int64_t j = i + 1; j < n; ++j) a[i * n + j] = a[j * n + i];
-  }
   const Vector power = PowersOf<T>(largest);  // Divided by it, numbers are about one.
   const Vector inverse = 1 / power;
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = i; j < n; ++j) a[i * n + j] = failed ? Vector{} : a[i * n + j] * inverse;
+    for (int64_t j = i; j < n; ++j) a[i * n + j] = failed ? Vector{} : a[j * n + i] * inverse;
   }
   TridiagonalizeInLanes<T>(n, a, d, e, taus, rest);
   ProductInLanes<T>(n, a, taus, q);

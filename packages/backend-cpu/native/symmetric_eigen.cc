@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <limits>
+#include <vector>
 
 #include "divide.h"
 #include "eigen_lanes.h"
@@ -26,11 +28,11 @@ constexpr int64_t kMostInLanes = 25, kLeastInLanes = 2;
 // What a matrix takes, or as many as there are lanes, in multiplications for each n^3.
 constexpr int64_t kWorkOfOne = 10, kWorkInLanes = 60;
 
-// Writes the upper triangle of a symmetric matrix of which one triangle is used, and squares on its
-// diagonal, rows and columns up to a multiple of a vector's lanes, times a power of two: so numbers
-// are about one. Returns the power, or NaN if the matrix is not finite.
+// Writes the upper triangle of a symmetric matrix, whose lower one is read, and squares on its
+// diagonal, rows and columns up to a multiple of a vector's lanes, divided by a power of two: so
+// numbers are about one. Returns the power, or NaN if the matrix is not finite.
 template <typename T>
-T CopyScaled(int64_t n, const T* from, bool lower, T* to, int64_t stride) {
+T CopyScaled(int64_t n, const T* from, T* to, int64_t stride) {
   constexpr int64_t kCount = Lanes<T>::kCount;
   using Vector = LanesOf<T>;
   Vector largest{};
@@ -48,11 +50,7 @@ T CopyScaled(int64_t n, const T* from, bool lower, T* to, int64_t stride) {
   for (int64_t lane = 0; lane < kCount; ++lane) most = std::max<T>(most, largest[lane]);
   const T power = PowerOf(most), inverse = 1 / power;
   const int64_t padded = (n + kCount - 1) / kCount * kCount;
-  if (lower) {
-    TransposeInSquares(from, n, n, n, to, stride);
-  } else {
-    for (i = 0; i < n; ++i) std::copy(from + i * n + i, from + (i + 1) * n, to + i * stride + i);
-  }
+  TransposeInSquares(from, n, n, n, to, stride);
   for (i = 0; i < padded; ++i) {
     T* const row = to + i * stride;
     const int64_t begin = i / kCount * kCount;
@@ -74,52 +72,69 @@ T ScaleTridiagonal(int64_t n, T* d, T* e) {
   return power;
 }
 
-// Eigenvalues in their order, and eigenvectors as columns, of a symmetric matrix; NaN if there is
-// anything not finite in it, or if they are not found.
+// One matrix, on its way to eigenvalues in their order, and eigenvectors as columns; NaN if there
+// is anything not finite in it, or if they are not found.
 template <typename T>
-void Eigen(ffi::ThreadPool* pool, int64_t n, const T* from, bool lower, T* vectors, T* values) {
-  constexpr int64_t kCount = Lanes<T>::kCount;
-  const int64_t padded = (n + kCount - 1) / kCount * kCount, stride = padded + kCount;
-  Memory<T> reflections(n * stride), numbers(6 * stride);
-  T *const d = numbers.get(), *const e = d + stride, *const taus = e + stride;
-  T* const rest = taus + stride;
-  bool found;
-  T power;
-  {
-    Memory<T> a(padded * stride);
-    power = CopyScaled(n, from, lower, a.get(), stride);
-    found = power == power;
-    if (found) {
-      std::fill_n(e, n, T(0));
-      Tridiagonalization<T>{n, stride, a.get(), d, e, reflections.get(), taus, rest,
-                            rest + stride}
-          .Run();
-    }
-  }
-  if (found) {
-    const T own_power = ScaleTridiagonal(n, d, e);
-    DividedEigen<T> divided(pool, n, d, e);
-    found = divided.Run();
-    if (found) {
-      const auto& order = divided.Order();
-      for (int64_t i = 0; i < n; ++i) values[i] = d[order[i]] * own_power * power;
-      divided.CopyTransposed(vectors);
-      DivideAmong(pool, n, n * n, [&](int64_t first, int64_t count) {
-        ReflectBack(n, reflections.get(), stride, taus, vectors + first, count, n);
-      });
-    }
-  }
-  if (!found) {
-    std::fill_n(values, n, std::numeric_limits<T>::quiet_NaN());
-    std::fill_n(vectors, n * n, std::numeric_limits<T>::quiet_NaN());
-  }
-}
+class Eigen {
+ public:
+  Eigen(ffi::ThreadPool* pool, int64_t n)
+      : pool_(pool),
+        n_(n),
+        stride_((n + kCount - 1) / kCount * kCount + kCount),
+        reflections_(n * stride_),
+        numbers_(6 * stride_),
+        divided_(pool, n, numbers_.get(), numbers_.get() + stride_) {}
 
-// Vectors and values of a batch of matrices, of which one triangle is used.
+  // Makes the matrix tridiagonal. Returns what is to be divided; null if it is not finite.
+  DividedEigen<T>* Begin(const T* from) {
+    Memory<T> a((n_ + kCount - 1) / kCount * kCount * stride_);
+    power_ = CopyScaled(n_, from, a.get(), stride_);
+    found_ = power_ == power_;
+    if (!found_) return nullptr;
+    T *const d = Row(0), *const e = Row(1);
+    std::fill_n(e, n_, T(0));
+    Tridiagonalization<T>{n_,     stride_, a.get(), d,      e, reflections_.get(),
+                          Row(2), Row(3),  Row(4)}
+        .Run();
+    power_of_divided_ = ScaleTridiagonal(n_, d, e);
+    return &divided_;
+  }
+
+  // Once its parts have been solved.
+  void End(T* vectors, T* values) {
+    if (!found_ || !divided_.Join()) {
+      std::fill_n(values, n_, std::numeric_limits<T>::quiet_NaN());
+      std::fill_n(vectors, n_ * n_, std::numeric_limits<T>::quiet_NaN());
+      return;
+    }
+    const T* const d = Row(0);
+    for (int64_t i = 0; i < n_; ++i) {
+      values[i] = d[divided_.Order()[i]] * power_of_divided_ * power_;
+    }
+    divided_.CopyTransposed(vectors);
+    DivideAmong(pool_, n_, n_ * n_, [&](int64_t first, int64_t count) {
+      ReflectBack(n_, reflections_.get(), stride_, Row(2), vectors + first, count, n_);
+    });
+  }
+
+ private:
+  static constexpr int64_t kCount = Lanes<T>::kCount;
+
+  T* Row(int64_t i) const { return numbers_.get() + i * stride_; }
+
+  ffi::ThreadPool* pool_;
+  int64_t n_, stride_;
+  Memory<T> reflections_, numbers_;
+  DividedEigen<T> divided_;
+  bool found_ = false;
+  T power_ = 1, power_of_divided_ = 1;
+};
+
+// Vectors and values of a batch of matrices, of which the lower triangle is used.
 template <ffi::DataType kType>
 ffi::Error EigenOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
                       ffi::Result<ffi::Buffer<kType>> vectors,
-                      ffi::Result<ffi::Buffer<kType>> values, int64_t lower) {
+                      ffi::Result<ffi::Buffer<kType>> values) {
   using T = ffi::NativeType<kType>;
   constexpr int64_t kCount = Lanes<T>::kCount;
   if (x.element_count() == 0) return ffi::Error::Success();
@@ -127,24 +142,36 @@ ffi::Error EigenOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
   const int64_t batch = static_cast<int64_t>(x.element_count()) / size;
   const T* from = x.typed_data();
   T *to = vectors->typed_data(), *found = values->typed_data();
-  const int64_t together = n <= kMostInLanes && batch >= kLeastInLanes ? kCount : 1;
-  const int64_t groups = (batch + together - 1) / together;
-  const int64_t work = (together == 1 ? kWorkOfOne : kWorkInLanes) * size * n;
-  const int64_t worth = std::max<int64_t>(1, groups * work / kEigenPerThread);
+  const bool in_lanes = n <= kMostInLanes && batch >= kLeastInLanes;
   const int64_t threads = ThreadsOf(pool);
+  // Parts of several matrices are solved in the lanes of a vector.
+  const int64_t most = std::max<int64_t>(1, kCount / DividedEigen<T>::PartsOf(n));
+  const int64_t together = in_lanes ? kCount : std::clamp<int64_t>(batch / threads, 1, most);
+  const int64_t groups = (batch + together - 1) / together;
+  const int64_t work = (in_lanes ? kWorkInLanes : together * kWorkOfOne) * size * n;
+  const int64_t worth = std::max<int64_t>(1, groups * work / kEigenPerThread);
   const auto part = [&](int64_t begin, int64_t end) {
-    Memory<T> memory(together == 1 ? 0 : MemoryInLanes<T>(n));
+    Memory<T> memory(in_lanes ? MemoryInLanes<T>(n) : 0);
+    std::deque<Eigen<T>> matrices;
+    for (int64_t i = 0; i < (in_lanes ? 1 : together); ++i) {
+      matrices.emplace_back(batch == 1 ? &pool : nullptr, n);
+    }
     for (int64_t first = begin * together; first < end * together; first += together) {
       EndIfInterrupted();
       const int64_t last = std::min(batch, first + together), count = last - first;
-      if (together > 1 && count >= kLeastInLanes) {
-        EigenInLanes(n, count, from + first * size, lower != 0, to + first * size,
-                     found + first * n, memory.get());
+      if (in_lanes && count >= kLeastInLanes) {
+        EigenInLanes(n, count, from + first * size, to + first * size, found + first * n,
+                     memory.get());
         continue;
       }
-      for (int64_t b = first; b < last; ++b) {
-        Eigen(groups == 1 ? &pool : nullptr, n, from + b * size, lower != 0, to + b * size,
-              found + b * n);
+      std::vector<DividedEigen<T>*> divided;
+      for (int64_t i = 0; i < count; ++i) {
+        auto* const matrix = matrices[i].Begin(from + (first + i) * size);
+        if (matrix != nullptr) divided.push_back(matrix);
+      }
+      DividedEigen<T>::SolveParts(divided);
+      for (int64_t i = 0; i < count; ++i) {
+        matrices[i].End(to + (first + i) * size, found + (first + i) * n);
       }
     }
   };
@@ -170,8 +197,7 @@ ffi::Error EigenOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
                       .Ctx<xla::ffi::ThreadPool>()                     \
                       .Arg<xla::ffi::Buffer<TYPE>>()                   \
                       .Ret<xla::ffi::Buffer<TYPE>>()                   \
-                      .Ret<xla::ffi::Buffer<TYPE>>()                   \
-                      .Attr<int64_t>("lower"))
+                      .Ret<xla::ffi::Buffer<TYPE>>())
 
 DOVETAIL_FOR(f32, xla::ffi::F32);
 DOVETAIL_FOR(f64, xla::ffi::F64);

@@ -50,9 +50,9 @@ def eigh(
     if not outs[0].size or (algorithm is not None and algorithm.name != "QR"):
         return NotImplemented
     found = [aval, outs[1].update(shape=aval.shape[:-1])]
-    target = _eigh_kernel(context, aval)
+    target = _eigh_kernel(context, aval) if lower else ""
     if target:
-        outputs = kernels.call(context, target, [x], found, aval.ndim - 2, lower=int(lower))
+        outputs = kernels.call(context, target, [x], found, aval.ndim - 2)
     else:
         uplo = "L" if lower else "U"
         outputs = factorize(
@@ -75,7 +75,7 @@ def eigh(
 
 
 def _eigh_kernel(context: Any, matrix: Any) -> str:
-    """The kernel for symmetric matrices; empty where LAPACK is better."""
+    """The kernel for lower triangles of symmetric matrices; empty where LAPACK is better."""
     size = matrix.shape[-1]
     few = size <= _SMALL and prod(matrix.shape[:-2]) == 1
     if few or size * size * matrix.dtype.itemsize > _MOST_BYTES or not kernels.usable(context):
