@@ -191,7 +191,7 @@ DOVETAIL_WIDE LaneMask<T> QlInLanes(int64_t n, LanesOf<T>* d, LanesOf<T>* e, Lan
       const Mask none = square < kLeastSquares<T>;
       const Vector size = SquareRoots<T>(none ? Vector{} + 1 : square);
       const Vector root = g < 0 ? -size : size, inverse = 1 / root;
-      e[i + 1] = active & (here + 1 < last) ? (none ? Vector{} : root) : e[i + 1];
+      e[i + 1] = (active & (here + 1 < last)) ? (none ? Vector{} : root) : e[i + 1];
       Vector sine = none ? Vector{} : f * inverse;
       Vector cosine = none ? Vector{} + 1 : g * inverse;
       const Vector excess = T(0.5) * (1 - cosine * cosine - sine * sine);

@@ -131,7 +131,7 @@ struct SecularEquation {
     Vector x = Root(others * (to_left + to_right) + left_square + right_square,
                     others * to_left * to_right + left_square * to_right + right_square * to_left,
                     others, last);
-    x = (x > low) & (x < high) ? x : (low + high) / 2;
+    x = ((x > low) & (x < high)) ? x : (low + high) / 2;
 
     Mask done{};
     Vector before = Vector{} + std::numeric_limits<T>::infinity();
@@ -148,7 +148,7 @@ struct SecularEquation {
       Vector next = x + Root((l + r) * value - l * r * slope, l * r * value,
                              value - l * at.left_slope - r * at.right_slope, last);
       const Mask slow = (size_of_value > T(0.25) * before) & Int(step > 2 ? -1 : 0);
-      next = (next > low) & (next < high) & ~slow ? next : (low + high) / 2;
+      next = ((next > low) & (next < high) & ~slow) ? next : (low + high) / 2;
       before = slow ? Vector{} + std::numeric_limits<T>::infinity() : size_of_value;
       const Mask still = Sizes<T>(next - x) <= kEpsilon * Sizes<T>(x);
       x = done ? x : next;
