@@ -325,8 +325,10 @@ DOVETAIL_WIDE void FactorPanel(int64_t rows, int64_t count, T* panel, int32_t* p
   constexpr int kCount = Lanes<T>::kCount, kVectors = kPanel / kCount;
   const auto size_of = [=](int64_t i, int64_t k) { return std::abs(panel[i * kPanel + k]); };
   int64_t largest = 0;
-  for (int64_t i = 1; i < rows; ++i) {
-    if (size_of(i, 0) > size_of(largest, 0)) largest = i;
+  T size = -1;  // NaN is no pivot where there is a number.
+  for (int64_t i = 0; i < rows; ++i) {
+    const T other = size_of(i, 0);
+    if (other > size) size = other, largest = i;
   }
   for (int64_t k = 0; k < std::min(rows, count); ++k) {
     T* const head = panel + k * kPanel;
@@ -335,11 +337,11 @@ DOVETAIL_WIDE void FactorPanel(int64_t rows, int64_t count, T* panel, int32_t* p
     const T pivot = head[k];
     const int64_t next = std::min(k + 1, kPanel - 1);
     largest = k + 1;
-    T size = 0;
+    size = -1;
     if (pivot == 0) {
       for (int64_t i = k + 1; i < rows; ++i) {
         const T other = size_of(i, next);
-        if (i == k + 1 || other > size) size = other, largest = i;
+        if (other > size) size = other, largest = i;
       }
       continue;
     }
@@ -359,7 +361,7 @@ DOVETAIL_WIDE void FactorPanel(int64_t rows, int64_t count, T* panel, int32_t* p
         Store(row + v * kCount, Load(row + v * kCount) - value * factor[v]);
       }
       row[k] = value;
-      if (i == k + 1 || other > size) size = other, largest = i;  // NaN only if it is first.
+      if (other > size) size = other, largest = i;
     }
   }
 }

@@ -274,8 +274,8 @@ void Lu(int64_t m, int64_t n, T* a, int32_t* pivots, int32_t* permutation) {
   for (int64_t i = 0; i < m; ++i) permutation[i] = static_cast<int32_t>(i);
   for (int64_t k = 0; k < std::min(m, n); ++k) {
     int64_t largest = k;
-    T size = std::abs(a[k * n + k]);
-    for (int64_t i = k + 1; i < m; ++i) {
+    T size = -1;  // NaN is no pivot where there is a number.
+    for (int64_t i = k; i < m; ++i) {
       const T other = std::abs(a[i * n + k]);
       if (other > size) size = other, largest = i;
     }

@@ -54,7 +54,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_batches_are_their_matrices_one_by_one(name: str, dtype: str) -> None:
     # A kernel of ours factors real matrices of this size.
-    own = name in ("cholesky", "lu", "qr") and dtype.startswith("float")
+    own = name in ("cholesky", "eigh", "lu", "qr") and dtype.startswith("float")
     with dt.enable_x64(True):
         function = dt.jit(FUNCTIONS[name])
         for batch in BATCHES:
@@ -90,11 +90,10 @@ def test_failures_stay_with_their_matrices() -> None:
 def test_blas_has_its_threads_back(shape: tuple[int, ...]) -> None:
     jnp.linalg.cholesky(jnp.eye(70)).block_until_ready()  # has BLAS loaded
     before = blas.threads()
-    x = jnp.asarray(matrices("float32", *shape))
-    values, vectors = jnp.linalg.eigh(x + x.mT)
-    np.testing.assert_allclose(
-        vectors * values[..., None, :], (x + x.mT) @ vectors, atol=2e-5 * shape[-1]
-    )
+    x = jnp.asarray(matrices("complex64", *shape))
+    x = x + x.mT.conj()
+    values, vectors = jnp.linalg.eigh(x)
+    np.testing.assert_allclose(vectors * values[..., None, :], x @ vectors, atol=2e-5 * shape[-1])
     assert blas.threads() == before
 
 

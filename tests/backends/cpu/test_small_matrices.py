@@ -64,6 +64,21 @@ def test_lu(dtype: str, shape: tuple[int, ...]) -> None:
 
 
 @by_dtype
+@pytest.mark.parametrize("size", [5, 40, 100])
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+def test_nan_is_no_pivot_while_there_are_numbers(dtype: str, size: int, place: str) -> None:
+    """It stays in its row, wherever that is, which comes last."""
+    row = {"first": 0, "middle": size // 2, "last": size - 1}[place]
+    x = drawn(dtype, size, size)
+    x[row, 0] = np.nan
+    (packed, _, order), _ = both(lax.linalg.lu, x)
+    assert order[-1] == row
+    assert np.isnan(packed[-1]).all()
+    lower = np.tril(packed, -1)[:-1, :-1] + np.eye(size - 1, dtype=dtype)
+    close(lower @ np.triu(packed)[:-1], x[order[:-1]], dtype)
+
+
+@by_dtype
 @pytest.mark.parametrize("shape", [*SHAPES, *BLOCKED])
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 def test_qr(dtype: str, shape: tuple[int, ...], mode: str) -> None:

@@ -44,6 +44,7 @@ ELEMENTARY: Final = {
     )
     for name in names.split()
 }
+EIGH: Final = {"float32": "dovetail_eigh_f32", "float64": "dovetail_eigh_f64"}
 EXPONENTIALS_AND_SUMS: Final = "dovetail_exponentials_and_sums"
 EXPRESSION: Final = "dovetail_expression"
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
@@ -120,6 +121,7 @@ _TARGETS: Final = (
     COPY_BOXES,
     CUMULATIVE,
     DISTANCES,
+    *EIGH.values(),
     *sorted(set(ELEMENTARY.values())),
     EXPONENTIALS_AND_SUMS,
     EXPRESSION,

@@ -6,6 +6,7 @@ with NaN or infinities, on which some routines never terminate, are replaced bef
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +28,11 @@ from dovetail_cpu.lowerings.linalg import large_kernel
 TABLE: Final = LoweringTable()
 
 INT32: Final = np.dtype(np.int32)
+# The most rows of symmetric matrices of which the kernel takes many at once, and one no faster than
+# LAPACK; and the most bytes of a matrix, which it reads and writes once for each column, where
+# LAPACK takes many columns together.
+_SMALL: Final = 25
+_MOST_BYTES: Final = 1 << 23
 
 
 @TABLE.rule("eigh")
@@ -39,28 +45,42 @@ def eigh(
     subset_by_index: tuple[int, int] | None,
     algorithm: Any,
 ) -> Any:
-    """``syevd`` or ``heevd``; all eigenvalues are computed even if only some are requested."""
+    """A kernel, ``syevd`` or ``heevd``, of all eigenvalues even if only some are requested."""
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[0].size or (algorithm is not None and algorithm.name != "QR"):
         return NotImplemented
-    uplo = "L" if lower else "U"
-    outputs = factorize(
-        context,
-        "heevd" if aval.dtype.kind == "c" else "syevd",
-        [x],
-        [aval, outs[1].update(shape=aval.shape[:-1])],
-        aval,
-        aliases={0: 0},
-        reports=True,
-        triangle=uplo,
-        finite=True,
-        mode="V",
-        uplo=uplo,
-    )
+    found = [aval, outs[1].update(shape=aval.shape[:-1])]
+    target = _eigh_kernel(context, aval) if lower else ""
+    if target:
+        outputs = kernels.call(context, target, [x], found, aval.ndim - 2)
+    else:
+        uplo = "L" if lower else "U"
+        outputs = factorize(
+            context,
+            "heevd" if aval.dtype.kind == "c" else "syevd",
+            [x],
+            found,
+            aval,
+            aliases={0: 0},
+            reports=True,
+            triangle=uplo,
+            finite=True,
+            mode="V",
+            uplo=uplo,
+        )
     if subset_by_index is None:
         return outputs
     start = subset_by_index[0]
     return [columns_from(context, f, o, start) for f, o in zip(outputs, outs, strict=True)]
+
+
+def _eigh_kernel(context: Any, matrix: Any) -> str:
+    """The kernel for lower triangles of symmetric matrices; empty where LAPACK is better."""
+    size = matrix.shape[-1]
+    few = size <= _SMALL and prod(matrix.shape[:-2]) == 1
+    if few or size * size * matrix.dtype.itemsize > _MOST_BYTES or not kernels.usable(context):
+        return ""
+    return kernels.EIGH.get(matrix.dtype.name, "")
 
 
 @TABLE.rule("svd")
