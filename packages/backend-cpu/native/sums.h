@@ -104,14 +104,6 @@ struct Products {
 template <typename T>
 using WholeOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
 
-// Each lane's number.
-template <typename Integers, int kLanes>
-inline Integers NumbersOf() {
-  Integers numbers{};
-  for (int i = 0; i < kLanes; ++i) numbers[i] = i;
-  return numbers;
-}
-
 // The results of blocks of a size, one beginning at each of the terms.
 template <typename Op, int kCount, typename Terms, typename Whole>
 void BlockResults(const Terms (&terms)[kCount], int64_t size, Whole (&to)[kCount]) {
