@@ -303,7 +303,8 @@ Found<typename O::T> BlockPosition(const typename O::T* from, int64_t size) {
   Places first = std::numeric_limits<Place>::max() - Places{};
 #pragma GCC unroll 4
   for (int j = 0; j < kVectors; ++j) {
-    first = (best[j] == result) & (places[j] < first) ? places[j] : first;
+    const Places is_first = (best[j] == result) & (places[j] < first);
+    first = is_first ? places[j] : first;
   }
   return {result, Across<Order<Place, false>, Place>(first), false};
 }
