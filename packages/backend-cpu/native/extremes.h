@@ -116,6 +116,16 @@ inline Integers NumbersOf() {
   return numbers;
 }
 
+// The same order of numbers alone: NaN is passed over, as it never is beyond anything.
+template <typename Element, bool kLargest>
+struct OrderOfNumbers : Order<Element, kLargest> {
+  using Base = Order<Element, kLargest>;
+  static constexpr bool kIsFloat = false;
+  static typename Base::T BeyondOrNan(typename Base::T a, typename Base::T b) {
+    return Base::Of(a, b);
+  }
+};
+
 // What the lanes of a vector come to, combined in halves.
 template <typename Op, typename T, typename V>
 T Across(V v) {
@@ -186,7 +196,7 @@ void BlockExtremes(const typename O::T* from, int64_t apart, int64_t size,
     }
     for (; i < size; ++i) {
       result = O::Of(result, own[i]);
-      found |= own[i] != own[i];
+      if constexpr (O::kIsFloat) found |= own[i] != own[i];
     }
     results[k] = result;
     has_nan[k] = found;

@@ -134,6 +134,11 @@ template <typename T>
 void AddUp(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t count) {
   const T* x = Operand<T>(operands, 0);
   if (numbers[3] == 3) return SumRows(NotZero<T>{x}, numbers, result);
+  if (numbers[3] == 4) {
+    using Number = NumberOf<T>;
+    const Number* same = Operand<Number>(operands, 0);
+    return SumRows(Products<Number>{same, same}, numbers, result);
+  }
   if constexpr (std::is_floating_point_v<T>) {
     if (numbers[3] == 1) return SumRows(NotNan<T, false>{x}, numbers, result);
     if (numbers[3] == 2) return SumRows(NotNan<T, true>{x}, numbers, result);

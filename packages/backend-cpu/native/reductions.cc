@@ -1,5 +1,6 @@
 // Extremes, their positions, sums and products, along neighbouring dimensions.
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -20,7 +21,10 @@ enum Operation : int64_t {
   kProduct,
   kSumOfNumbers,
   kCountOfNumbers,
-  kCountOfNonzero
+  kCountOfNonzero,
+  kMaximumOfNumbers,
+  kMinimumOfNumbers,
+  kAnyNumber
 };
 
 ffi::Error UnknownType() {
@@ -116,6 +120,47 @@ ffi::Error ExtremesOf(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, 
     Extremes<Order<T, kLargest>>(pool, x.untyped_data(), to, s.outer, s.size, s.inner);
     return ffi::Error::Success();
   });
+}
+
+// Those of what is not NaN.
+template <bool kLargest>
+ffi::Error ExtremesOfNumbers(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to,
+                             const Sizes& s) {
+  switch (x.element_type()) {
+    case ffi::DataType::F32:
+      Extremes<OrderOfNumbers<float, kLargest>>(pool, x.untyped_data(), to, s.outer, s.size,
+                                                s.inner);
+      return ffi::Error::Success();
+    case ffi::DataType::F64:
+      Extremes<OrderOfNumbers<double, kLargest>>(pool, x.untyped_data(), to, s.outer, s.size,
+                                                 s.inner);
+      return ffi::Error::Success();
+    default:
+      return UnknownType();
+  }
+}
+
+// Whether there is one that is not NaN in each row, which the first elements often decide.
+ffi::Error AnyNumber(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const Sizes& s) {
+  const auto look = [&](const auto* from) {
+    ForRanges(&pool, s.outer, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        EndIfInterrupted();
+        const auto* const first = from + row * s.size;
+        const auto is_number = [](auto value) { return value == value; };
+        static_cast<bool*>(to)[row] = std::any_of(first, first + s.size, is_number);
+      }
+    });
+    return ffi::Error::Success();
+  };
+  switch (x.element_type()) {
+    case ffi::DataType::F32:
+      return look(static_cast<const float*>(x.untyped_data()));
+    case ffi::DataType::F64:
+      return look(static_cast<const double*>(x.untyped_data()));
+    default:
+      return UnknownType();
+  }
 }
 
 template <typename Op>
@@ -227,6 +272,12 @@ ffi::Error Reduce(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBu
       return SumNotNan<true>(pool, x, out->untyped_data(), sizes);
     case kCountOfNonzero:
       return CountNotZero(pool, x, out->untyped_data(), sizes);
+    case kMaximumOfNumbers:
+      return ExtremesOfNumbers<true>(pool, x, out->untyped_data(), sizes);
+    case kMinimumOfNumbers:
+      return ExtremesOfNumbers<false>(pool, x, out->untyped_data(), sizes);
+    case kAnyNumber:
+      return AnyNumber(pool, x, out->untyped_data(), sizes);
     default:
       return Fold<Times>(pool, x, out->untyped_data(), sizes);
   }

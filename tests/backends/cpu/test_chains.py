@@ -120,6 +120,7 @@ def test_sizes(size: int) -> None:
 
 SUMS_OF_TERMS = {
     **{name: getattr(jnp, name) for name in ("nansum", "nanmean", "count_nonzero")},
+    "squares": lambda x, axis: jnp.sum(jnp.square(jnp.where(jnp.isfinite(x), x, 3)), axis),
     "numbers counted": lambda x, axis: jnp.sum((x == x).astype(x.dtype), axis),
     "two sums": lambda x, axis: jnp.nansum(x, axis) + jnp.sum(jnp.where(x == x, 0, x), axis),
     "another array": lambda x, axis: jnp.sum(jnp.where(x == x, x + 1, 0), axis),
@@ -148,8 +149,9 @@ def test_terms_are_not_written() -> None:
     """Nor what else a program would compute of a long row."""
     x = normals(100_000)
     x[::7] = np.nan
-    for function in (jnp.nansum, jnp.nanmean, jnp.count_nonzero, jnp.mean):
+    for function in (jnp.nansum, jnp.nanmean, jnp.count_nonzero, jnp.mean, jnp.linalg.norm):
         check(function, x)
+    check(jnp.linalg.norm, np.nan_to_num(x))
     check(jnp.count_nonzero, np.arange(100_000, dtype=np.int32) % 3)
 
 

@@ -142,6 +142,28 @@ def test_first_extreme_of_a_long_row(name: str) -> None:
                 assert (int(position), found) == (place, dtype.type(value))
 
 
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize("kept", ["some", "none", "one"])
+@pytest.mark.filterwarnings("ignore:All-NaN")
+def test_extremes_of_numbers(name: str, kept: str) -> None:
+    generator = np.random.default_rng(0)
+    with dt.enable_x64(True):
+        for shape in ((300,), (70_001,), (67, 129), (600, 9), (3, 20, 47)):
+            x = generator.standard_normal(shape).astype(name)
+            x[generator.random(shape) < (0.3 if kept == "some" else 2)] = np.nan
+            if kept == "one":
+                x.flat[-1] = -np.inf
+            axes = (None, *range(x.ndim))
+            program = dt.jit(
+                lambda x, axes=axes: [(jnp.nanmax(x, a), jnp.nanmin(x, a)) for a in axes]
+            )
+            for axis, (most, least) in zip(axes, program(x), strict=True):
+                np.testing.assert_array_equal(most, np.nanmax(x, axis))
+                np.testing.assert_array_equal(least, np.nanmin(x, axis))
+        text = dt.jit(jnp.nanmax).lower(np.zeros(5000, name)).as_text()
+        assert text.count("dovetail_reduce") == 2
+
+
 @pytest.mark.parametrize("name", SUMMED)
 def test_sums_and_products(name: str) -> None:
     def program(x: dt.Array, y: dt.Array) -> list[dt.Array]:

@@ -85,9 +85,9 @@ def _reduction(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> 
 
 
 #: As in `native/host_arrays.cc`.
-_TERMS: Final = ("numbers", "numbers counted", "nonzero counted")
+_TERMS: Final = ("numbers", "numbers counted", "nonzero counted", "squares")
 _OF_FLOATS: Final = frozenset(_TERMS)
-_OF_INTEGERS: Final = frozenset({"nonzero counted"})
+_OF_INTEGERS: Final = frozenset({"nonzero counted", "squares"})
 
 
 def _sum(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:

@@ -186,8 +186,8 @@ class HostFunction:
             all.
         terms: what a function of `reduce_sum` can add besides the elements of its operand, as
             `params["terms"]` then says: "numbers", elements that are not NaN; "numbers counted", 1
-            for each of these; "nonzero counted", 1 for each that is not 0, to integers. Its numbers
-            are None for what it cannot.
+            for each of these; "nonzero counted", 1 for each that is not 0, to integers; "squares".
+            Its numbers are None for what it cannot.
     """
 
     address: int

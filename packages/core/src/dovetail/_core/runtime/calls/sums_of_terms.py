@@ -11,6 +11,7 @@ from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reduce_sum_p
 from dovetail._core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.ops.elementwise.comparison import eq_p, ne_p
+from dovetail._core.ops.elementwise.powers import square_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.runtime.devices.host_functions import host_function
 
@@ -70,6 +71,8 @@ def _terms(atom: Any, sources: _Sources) -> tuple[str, Any] | None:
         which, without, number = source.invars[0], *source.invars[1:][:2]
         same = len(source.invars) == 3 and _numbers_of(which, sources) is number
         return ("numbers", number) if same and _is_zero(without, sources) else None
+    if source.primitive is square_p:
+        return None if isinstance(source.invars[0], Literal) else ("squares", source.invars[0])
     if source.primitive is not convert_element_type_p:
         return None
     (truth,) = source.invars
