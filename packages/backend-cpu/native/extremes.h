@@ -81,7 +81,10 @@ struct Order {
   static constexpr T kFirst = kLargest ? Number<Element>::kLeast : Number<Element>::kGreatest;
   static constexpr T kLast = kLargest ? Number<Element>::kGreatest : Number<Element>::kLeast;
 
-  static bool IsBeyond(T a, T b) { return kLargest ? a > b : a < b; }
+  template <typename V>
+  static auto IsBeyond(V a, V b) {
+    return kLargest ? a > b : a < b;
+  }
   // What is beyond, of numbers and of vectors; the first where both are equal or one is NaN.
   template <typename V>
   static V Of(V a, V b) {
@@ -102,6 +105,24 @@ struct Order {
   static T BeyondOrNan(T a, T b) {
     const T beyond = Of(a, b);
     return b != b ? b : beyond;
+  }
+};
+
+// Each lane's number.
+template <typename Integers, int kLanes>
+inline Integers NumbersOf() {
+  Integers numbers{};
+  for (int i = 0; i < kLanes; ++i) numbers[i] = i;
+  return numbers;
+}
+
+// The same order of numbers alone: NaN is passed over, as it never is beyond anything.
+template <typename Element, bool kLargest>
+struct OrderOfNumbers : Order<Element, kLargest> {
+  using Base = Order<Element, kLargest>;
+  static constexpr bool kIsFloat = false;
+  static typename Base::T BeyondOrNan(typename Base::T a, typename Base::T b) {
+    return Base::Of(a, b);
   }
 };
 
@@ -175,7 +196,7 @@ void BlockExtremes(const typename O::T* from, int64_t apart, int64_t size,
     }
     for (; i < size; ++i) {
       result = O::Of(result, own[i]);
-      found |= own[i] != own[i];
+      if constexpr (O::kIsFloat) found |= own[i] != own[i];
     }
     results[k] = result;
     has_nan[k] = found;
@@ -225,6 +246,92 @@ constexpr int kStreamsOf = O::kIsBool ? 1 : kStreams;
 template <typename O>
 void JoinFound(Found<typename O::T>& found, const Found<typename O::T>& later) {
   if (!found.has_nan && (later.has_nan || O::IsBeyond(later.best, found.best))) found = later;
+}
+
+// Whether positions are kept beside extremes of short rows: processors whose vectors are long have
+// the time for it while memory comes, but not for a second look at each row.
+template <typename T>
+constexpr bool kKeepsPositions = kVectorBytes == 64 && sizeof(T) >= 4;
+
+// The extreme of a block and its first position, which are the first NaN and its, if there is one.
+template <typename O>
+Found<typename O::T> BlockPosition(const typename O::T* from, int64_t size) {
+  using T = typename O::T;
+  using V = VectorOf<T>;
+  using Places = decltype(V{} != V{});
+  using Place = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  constexpr int kLanes = kVectorBytes / sizeof(T), kVectors = 4;
+  V best[kVectors];
+  Places places[kVectors], unordered{};
+  const Places lanes = NumbersOf<Places, kLanes>();
+#pragma GCC unroll 4
+  for (int j = 0; j < kVectors; ++j) {
+    best[j] = O::kFirst - V{};
+    places[j] = lanes;
+  }
+  const auto add = [&](int j, V v, Places place) {
+    const Places is_beyond = O::IsBeyond(v, best[j]);
+    best[j] = is_beyond ? v : best[j];
+    places[j] = is_beyond ? place : places[j];
+  };
+  int64_t i = 0;
+  for (Places place = lanes; i + kVectors * kLanes <= size; i += kVectors * kLanes) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; j += 2, place += Place{2 * kLanes}) {
+      const V v = Load<V>(from + i + j * kLanes), next = Load<V>(from + i + (j + 1) * kLanes);
+      add(j, v, place);
+      add(j + 1, next, place + Place{kLanes});
+      if constexpr (O::kIsFloat) unordered |= Unordered(v, next);
+    }
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < kVectors; ++j) {
+    if (i >= size) break;
+    // The last one goes back to what has been seen, which changes nothing.
+    V v = O::kFirst - V{};
+    if (size >= kLanes) {
+      i = std::min(i, size - kLanes);
+      v = Load<V>(from + i);
+    } else {
+      std::memcpy(&v, from, size * sizeof(T));
+    }
+    add(j, v, lanes + static_cast<Place>(i));
+    if constexpr (O::kIsFloat) unordered |= v != v;
+    i += kLanes;
+  }
+  if constexpr (O::kIsFloat) {
+    typedef int64_t Bits __attribute__((vector_size(kVectorBytes)));
+    if (Across<Or, int64_t>(As<Bits>(unordered)) != 0) {
+      const T* const nan = std::find_if(from, from + size, [](T x) { return x != x; });
+      return {*nan, nan - from, true};
+    }
+  }
+  V all = best[0];
+#pragma GCC unroll 4
+  for (int j = 1; j < kVectors; ++j) all = O::Of(all, best[j]);
+  const T result = Across<O, T>(all);
+  Places first = std::numeric_limits<Place>::max() - Places{};
+#pragma GCC unroll 4
+  for (int j = 0; j < kVectors; ++j) {
+    const Places is_first = (best[j] == result) & (places[j] < first);
+    first = is_first ? places[j] : first;
+  }
+  return {result, Across<Order<Place, false>, Place>(first), false};
+}
+
+// The first position of the extreme of a row.
+template <typename O>
+int64_t RowPosition(const typename O::T* from, int64_t size) {
+  using T = typename O::T;
+  constexpr int64_t kBlock = kBlockBytes / sizeof(T);
+  Found<T> found = BlockPosition<O>(from, std::min(kBlock, size));
+  for (int64_t at = kBlock; at < size && !found.has_nan; at += kBlock) {
+    EndIfInterrupted();
+    Found<T> later = BlockPosition<O>(from + at, std::min(kBlock, size - at));
+    later.block += at;
+    JoinFound<O>(found, later);
+  }
+  return found.block;
 }
 
 template <typename O>
@@ -424,6 +531,16 @@ void Positions(xla::ffi::ThreadPool& pool, const void* from, int32_t* to, int64_
       });
     });
     return;
+  }
+  if constexpr (kKeepsPositions<T>) {
+    const int64_t least = std::max<int64_t>(2, ThreadsOf(pool));
+    if (inner == 1 && outer >= least) {
+      const int64_t parts = std::min(outer, PartsOf(pool, outer * size));
+      ForNeighbours(pool, outer, parts, [&](int64_t row) {
+        to[row] = static_cast<int32_t>(RowPosition<O>(source + row * size, size));
+      });
+      return;
+    }
   }
   if (inner == 1) {
     ForRowExtremes<O>(pool, source, outer, size,

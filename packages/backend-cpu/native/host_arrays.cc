@@ -120,6 +120,51 @@ void Reduce(const void* const* operands, const ptrdiff_t* numbers, void* result,
   }
 }
 
+// The sums of terms that are made of the elements of rows.
+template <typename Terms>
+void SumRows(Terms terms, const ptrdiff_t* numbers, void* result) {
+  FlushDenormals flush;
+  typename Terms::Type* out = static_cast<typename Terms::Type*>(result);
+  const ptrdiff_t outer = numbers[0], size = numbers[1];
+  for (ptrdiff_t o = 0; o < outer; ++o) out[o] = LongRow<Plus>(terms + o * size, size);
+}
+
+// Numbers: as for reductions, and of what the sum is: elements, or what `_TERMS` says.
+template <typename T>
+void AddUp(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t count) {
+  const T* x = Operand<T>(operands, 0);
+  if (numbers[3] == 3) return SumRows(NotZero<T>{x}, numbers, result);
+  if (numbers[3] == 4) {
+    using Number = NumberOf<T>;
+    const Number* same = Operand<Number>(operands, 0);
+    return SumRows(Products<Number>{same, same}, numbers, result);
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    if (numbers[3] == 1) return SumRows(NotNan<T, false>{x}, numbers, result);
+    if (numbers[3] == 2) return SumRows(NotNan<T, true>{x}, numbers, result);
+  }
+  Reduce<T, Sum>(operands, numbers, result, count);
+}
+
+// The extremes of bytes.
+template <typename T, bool kGreatest>
+void ReduceBytes(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
+  using O = Order<T, kGreatest>;
+  const T* x = Operand<T>(operands, 0);
+  T* out = static_cast<T*>(result);
+  const ptrdiff_t outer = numbers[0], size = numbers[1], inner = numbers[2];
+  for (ptrdiff_t o = 0; o < outer; ++o, x += size * inner, out += inner) {
+    if (inner == 1) {
+      Uninterrupted([&] { out[0] = RowExtreme<O>(x, 0, size).best; });
+      continue;
+    }
+    std::fill_n(out, inner, O::kFirst);
+    for (ptrdiff_t i = 0; i < size; ++i) {
+      for (ptrdiff_t j = 0; j < inner; ++j) out[j] = O::Of(out[j], x[i * inner + j]);
+    }
+  }
+}
+
 // Whether one is true, or all are.
 template <bool kAll>
 void ReduceTruths(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
@@ -393,7 +438,7 @@ constexpr ptrdiff_t kMuch = 2 * kMost;
 constexpr ptrdiff_t kTruths = 32 * kMost;
 
 #define DOVETAIL_FOR_NUMBERS(T, dtype)                                                       \
-  {"reduce_sum", dtype, Reduce<T, Sum>, kMuch}, {"reduce_prod", dtype, Reduce<T, Product>, kMuch}, \
+  {"reduce_sum", dtype, AddUp<T>, kMuch}, {"reduce_prod", dtype, Reduce<T, Product>, kMuch}, \
       {"reduce_max", dtype, Reduce<T, ExtremeOf<true>>, kMost},                              \
       {"reduce_min", dtype, Reduce<T, ExtremeOf<false>>, kMost},                             \
       {"argmax", dtype, ArgExtreme<T, true>, kMuch},                                         \
@@ -406,7 +451,10 @@ constexpr ptrdiff_t kTruths = 32 * kMost;
       {"scatter-add", dtype, AddAtIndices<T>, kSome}
 #define DOVETAIL_FOR_FLOATS(T, dtype)                                    \
   {"reduce_max_of_numbers", dtype, Reduce<T, ExtremeOf<true>>, kMost},   \
-      {"integer_pow", dtype, IntegerPower<T>, kSome}, {"round", dtype, Round<T>, kMany}
+      {"integer_pow", dtype, IntegerPower<T>, kMuch}, {"round", dtype, Round<T>, kMany}
+#define DOVETAIL_FOR_BYTES(T, dtype)                            \
+  {"reduce_max", dtype, ReduceBytes<T, true>, kTruths},         \
+      {"reduce_min", dtype, ReduceBytes<T, false>, kTruths}
 
 const HostEntry kEntries[] = {
     DOVETAIL_FOR_NUMBERS(float, "float32"),
@@ -415,6 +463,8 @@ const HostEntry kEntries[] = {
     DOVETAIL_FOR_NUMBERS(int64_t, "int64"),
     DOVETAIL_FOR_FLOATS(float, "float32"),
     DOVETAIL_FOR_FLOATS(double, "float64"),
+    DOVETAIL_FOR_BYTES(int8_t, "int8"),
+    DOVETAIL_FOR_BYTES(uint8_t, "uint8"),
     {"argmax", "bool", ArgTruth<true>, kTruths},
     {"argmin", "bool", ArgTruth<false>, kTruths},
     {"reduce_and", "bool", ReduceTruths<true>, kTruths},
@@ -425,6 +475,7 @@ const HostEntry kEntries[] = {
 };
 #undef DOVETAIL_FOR_NUMBERS
 #undef DOVETAIL_FOR_FLOATS
+#undef DOVETAIL_FOR_BYTES
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Extremes, their positions, sums and products, along neighbouring dimensions.
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -20,7 +21,10 @@ enum Operation : int64_t {
   kProduct,
   kSumOfNumbers,
   kCountOfNumbers,
-  kCountOfNonzero
+  kCountOfNonzero,
+  kMaximumOfNumbers,
+  kMinimumOfNumbers,
+  kAnyNumber
 };
 
 ffi::Error UnknownType() {
@@ -118,6 +122,47 @@ ffi::Error ExtremesOf(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, 
   });
 }
 
+// Those of what is not NaN.
+template <bool kLargest>
+ffi::Error ExtremesOfNumbers(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to,
+                             const Sizes& s) {
+  switch (x.element_type()) {
+    case ffi::DataType::F32:
+      Extremes<OrderOfNumbers<float, kLargest>>(pool, x.untyped_data(), to, s.outer, s.size,
+                                                s.inner);
+      return ffi::Error::Success();
+    case ffi::DataType::F64:
+      Extremes<OrderOfNumbers<double, kLargest>>(pool, x.untyped_data(), to, s.outer, s.size,
+                                                 s.inner);
+      return ffi::Error::Success();
+    default:
+      return UnknownType();
+  }
+}
+
+// Whether there is one that is not NaN in each row, which the first elements often decide.
+ffi::Error AnyNumber(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const Sizes& s) {
+  const auto look = [&](const auto* from) {
+    ForRanges(&pool, s.outer, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        EndIfInterrupted();
+        const auto* const first = from + row * s.size;
+        const auto is_number = [](auto value) { return value == value; };
+        static_cast<bool*>(to)[row] = std::any_of(first, first + s.size, is_number);
+      }
+    });
+    return ffi::Error::Success();
+  };
+  switch (x.element_type()) {
+    case ffi::DataType::F32:
+      return look(static_cast<const float*>(x.untyped_data()));
+    case ffi::DataType::F64:
+      return look(static_cast<const double*>(x.untyped_data()));
+    default:
+      return UnknownType();
+  }
+}
+
 template <typename Op>
 ffi::Error Fold(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const Sizes& s) {
   return ByNumber(x.element_type(), [&](auto number) {
@@ -131,24 +176,6 @@ ffi::Error Fold(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const 
     return ffi::Error::Success();
   });
 }
-
-// The elements of an array that are numbers, or how many each is; nothing for NaN.
-template <typename T, bool kCounted>
-struct NotNan {
-  using Type = T;
-  static constexpr int kSideBySide = kStreams;
-  const T* x;
-
-  NotNan operator+(int64_t offset) const { return {x + offset}; }
-  template <typename V>
-  static V Of(V value) {
-    return value == value ? (kCounted ? V{} + T(1) : value) : V{};
-  }
-  template <typename V>
-  V At(int64_t i) const {
-    return Of(Load<V>(x + i));
-  }
-};
 
 template <typename Terms>
 struct SumFold : OpFold<Plus, typename Terms::Type, typename Terms::Type> {
@@ -178,25 +205,6 @@ ffi::Error SumNotNan(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, c
       return UnknownType();
   }
 }
-
-// 1 for each element of an array that is not 0, else 0, in integers as wide.
-template <typename T>
-struct NotZero {
-  using Type = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  static constexpr int kSideBySide = kStreams;
-  const T* x;
-
-  NotZero operator+(int64_t offset) const { return {x + offset}; }
-  template <typename V>
-  V At(int64_t i) const {
-    if constexpr (sizeof(V) == sizeof(T)) {
-      return x[i] != 0;
-    } else {
-      typedef T Source __attribute__((vector_size(sizeof(V))));
-      return As<V>(Load<Source>(x + i) != Source{}) & Type(1);
-    }
-  }
-};
 
 // Counts along rows, into integers as wide as the elements.
 ffi::Error CountNotZero(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const Sizes& s) {
@@ -264,6 +272,12 @@ ffi::Error Reduce(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBu
       return SumNotNan<true>(pool, x, out->untyped_data(), sizes);
     case kCountOfNonzero:
       return CountNotZero(pool, x, out->untyped_data(), sizes);
+    case kMaximumOfNumbers:
+      return ExtremesOfNumbers<true>(pool, x, out->untyped_data(), sizes);
+    case kMinimumOfNumbers:
+      return ExtremesOfNumbers<false>(pool, x, out->untyped_data(), sizes);
+    case kAnyNumber:
+      return AnyNumber(pool, x, out->untyped_data(), sizes);
     default:
       return Fold<Times>(pool, x, out->untyped_data(), sizes);
   }

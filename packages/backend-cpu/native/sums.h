@@ -78,6 +78,43 @@ struct Numbers {
   }
 };
 
+// The elements of an array that are numbers, or how many each is; nothing for NaN.
+template <typename T, bool kCounted>
+struct NotNan {
+  using Type = T;
+  static constexpr int kSideBySide = kStreams;
+  const T* x;
+
+  NotNan operator+(int64_t offset) const { return {x + offset}; }
+  template <typename V>
+  static V Of(V value) {
+    return value == value ? (kCounted ? V{} + T(1) : value) : V{};
+  }
+  template <typename V>
+  V At(int64_t i) const {
+    return Of(Load<V>(x + i));
+  }
+};
+
+// 1 for each element of an array that is not 0, else 0, in integers as wide.
+template <typename T>
+struct NotZero {
+  using Type = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  static constexpr int kSideBySide = kStreams;
+  const T* x;
+
+  NotZero operator+(int64_t offset) const { return {x + offset}; }
+  template <typename V>
+  V At(int64_t i) const {
+    if constexpr (sizeof(V) == sizeof(T)) {
+      return x[i] != 0;
+    } else {
+      typedef T Source __attribute__((vector_size(sizeof(V))));
+      return As<V>(Load<Source>(x + i) != Source{}) & Type(1);
+    }
+  }
+};
+
 // Floats of 16 bits, the upper halves of float32.
 struct BFloat16s {
   using Type = float;
@@ -103,14 +140,6 @@ struct Products {
 
 template <typename T>
 using WholeOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
-
-// Each lane's number.
-template <typename Integers, int kLanes>
-inline Integers NumbersOf() {
-  Integers numbers{};
-  for (int i = 0; i < kLanes; ++i) numbers[i] = i;
-  return numbers;
-}
 
 // The results of blocks of a size, one beginning at each of the terms.
 template <typename Op, int kCount, typename Terms, typename Whole>

@@ -105,6 +105,27 @@ def test_extremes_at_every_place(name: str, size: int) -> None:
         np.testing.assert_array_equal(dt.jit(lambda x: (x > 0).sum(1))(rows), 1)
 
 
+@pytest.mark.parametrize("name", ["int32", "int64", "float32", "float64"])
+def test_positions_in_short_rows(name: str) -> None:
+    """Few distinct numbers, so that the first of several is looked for; nothing but the least or
+    the greatest; zeros of both signs and a NaN anywhere."""
+    dtype, generator = dtype_of(name), np.random.default_rng(0)
+    ends = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    with dt.enable_x64(True):
+        for size in (*range(13, 20), 31, 33, 63, 64, 65, 100, 129, 2047, 2049, 4100):
+            few = generator.integers(-3, 4, (21, size)).astype(dtype)
+            arrays = [few, *(np.full_like(few, end) for end in ends)]
+            if dtype.kind == "f":
+                signs = np.where(few > 0, -0.0, 0.0).astype(dtype)
+                with_nan = few.copy()
+                with_nan[range(21), generator.integers(0, size, 21)] = np.nan
+                arrays += [signs, with_nan]
+            found = dt.jit(lambda *xs: [(jnp.argmax(x, 1), jnp.argmin(x, 1)) for x in xs])(*arrays)
+            for x, (most, least) in zip(arrays, found, strict=True):
+                np.testing.assert_array_equal(most, x.argmax(1))
+                np.testing.assert_array_equal(least, x.argmin(1))
+
+
 @pytest.mark.parametrize("name", REDUCED)
 def test_first_extreme_of_a_long_row(name: str) -> None:
     """Of two that are equal, with nothing beyond them or with something that none surpasses; parts
@@ -119,6 +140,28 @@ def test_first_extreme_of_a_long_row(name: str) -> None:
                 x[[place, (place + size) // 2, size - 1]] = value
                 position, found = program(x)
                 assert (int(position), found) == (place, dtype.type(value))
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize("kept", ["some", "none", "one"])
+@pytest.mark.filterwarnings("ignore:All-NaN")
+def test_extremes_of_numbers(name: str, kept: str) -> None:
+    generator = np.random.default_rng(0)
+    with dt.enable_x64(True):
+        for shape in ((300,), (70_001,), (67, 129), (600, 9), (3, 20, 47)):
+            x = generator.standard_normal(shape).astype(name)
+            x[generator.random(shape) < (0.3 if kept == "some" else 2)] = np.nan
+            if kept == "one":
+                x.flat[-1] = -np.inf
+            axes = (None, *range(x.ndim))
+            program = dt.jit(
+                lambda x, axes=axes: [(jnp.nanmax(x, a), jnp.nanmin(x, a)) for a in axes]
+            )
+            for axis, (most, least) in zip(axes, program(x), strict=True):
+                np.testing.assert_array_equal(most, np.nanmax(x, axis))
+                np.testing.assert_array_equal(least, np.nanmin(x, axis))
+        text = dt.jit(jnp.nanmax).lower(np.zeros(5000, name)).as_text()
+        assert text.count("dovetail_reduce") == 2
 
 
 @pytest.mark.parametrize("name", SUMMED)

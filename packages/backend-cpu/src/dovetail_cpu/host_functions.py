@@ -84,6 +84,28 @@ def _reduction(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> 
     return _if_quick(_around(x.shape, params["axes"]), x.dtype == "bool")
 
 
+#: As in `native/host_arrays.cc`.
+_TERMS: Final = ("numbers", "numbers counted", "nonzero counted", "squares")
+_OF_FLOATS: Final = frozenset(_TERMS)
+_OF_INTEGERS: Final = frozenset({"nonzero counted", "squares"})
+
+
+def _sum(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
+    sizes, terms = _reduction(params, operands, out), params.get("terms")
+    if sizes is None or terms is None:
+        return sizes and (*sizes, 0)
+    if sizes[2] != 1 or out.dtype.itemsize != operands[0].dtype.itemsize:
+        return None
+    return *sizes, 1 + _TERMS.index(terms)
+
+
+def _terms(primitive: str, dtype: str) -> frozenset[str]:
+    """What can be added besides elements."""
+    if primitive != "reduce_sum":
+        return frozenset()
+    return _OF_FLOATS if dtype.startswith("float") else _OF_INTEGERS
+
+
 def _position(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
     (x,) = operands
     sizes = _around(x.shape, params["axes"])
@@ -284,7 +306,7 @@ _NUMBERS: Final[Mapping[str, _Numbers]] = {
     "reduce_min": _reduction,
     "reduce_or": _reduction,
     "reduce_prod": _reduction,
-    "reduce_sum": _reduction,
+    "reduce_sum": _sum,
     "round": _rounding,
     "scatter": _scatter,
     "scatter-add": _scatter_add,
@@ -313,7 +335,8 @@ def host_functions() -> Mapping[tuple[str, str], HostFunction]:
     for entry in entries:
         primitive = entry.primitive.decode()
         dtype = entry.dtype.decode()
-        function = HostFunction(entry.function, entry.most, _NUMBERS.get(primitive))
+        numbers = _NUMBERS.get(primitive)
+        function = HostFunction(entry.function, entry.most, numbers, _terms(primitive, dtype))
         functions.update(
             {(primitive, name): function for name in (_ANY_DTYPE if dtype == "*" else (dtype,))}
         )

@@ -31,6 +31,7 @@ BY_LIBRARY: Final = 4096
 
 #: Operations of the kernel.
 MAXIMUM, MINIMUM, SUM, PRODUCT, SUM_OF_NUMBERS, COUNT_OF_NUMBERS, COUNT_OF_NONZERO = range(7)
+MAXIMUM_OF_NUMBERS, MINIMUM_OF_NUMBERS, ANY_NUMBER = range(7, 10)
 WIDE_SUMS: Final = frozenset({"int32", "int64", "uint32", "uint64"})
 _BYTES: Final = frozenset({"bool", "int8", "uint8"})
 _NUMBERS: Final = WIDE_SUMS | {"float32", "float64"}
@@ -45,6 +46,9 @@ BY_KERNEL: Final = {
     SUM_OF_NUMBERS: frozenset({"float32", "float64"}),
     COUNT_OF_NUMBERS: frozenset({"float32", "float64"}),
     COUNT_OF_NONZERO: _NUMBERS,
+    MAXIMUM_OF_NUMBERS: frozenset({"float32", "float64"}),
+    MINIMUM_OF_NUMBERS: frozenset({"float32", "float64"}),
+    ANY_NUMBER: frozenset({"float32", "float64"}),
 }
 #: Larger results of other operations are not written to memory, to be read by a kernel.
 WORTH_WRITING: Final = 2**22
@@ -348,6 +352,14 @@ def _folded(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -
     return _reduce_by_kernel(context, x, aval, axes, kind)
 
 
+def _numbers_in(x: Any, other: float) -> Any:
+    """The array of which a value has the numbers, with another number in place of NaN."""
+    if getattr(x.owner, "name", "") != "stablehlo.select":
+        return None
+    condition, source, rest = x.owner.operands
+    return source if _is_number(condition, source) and _is_all(rest, other) else None
+
+
 def _without_nan(x: Any) -> tuple[Any, int]:
     """The array of which a value holds the numbers, or how many each is, and how it is summed."""
     name = getattr(x.owner, "name", "")
@@ -374,12 +386,17 @@ def _is_number(condition: Any, x: Any) -> bool:
 
 
 def _is_zero(x: Any) -> bool:
+    return _is_all(x, 0)
+
+
+def _is_all(x: Any, number: float) -> bool:
+    """Whether a value has one number alone."""
     while getattr(x.owner, "name", "") == "stablehlo.broadcast_in_dim":
         (x,) = x.owner.operands
     if getattr(x.owner, "name", "") != "stablehlo.constant":
         return False
     value = x.owner.attributes["value"]
-    return bool(value.is_splat and not np.asarray(value.get_splat_value().value).any())
+    return bool(value.is_splat and np.all(np.asarray(value.get_splat_value().value) == number))
 
 
 def _factors(x: Any) -> tuple[Any, Any] | None:
@@ -468,6 +485,12 @@ def reduce_min(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 def _extreme_of_rows(context: Any, x: Any, axes: tuple[int, ...], largest: bool) -> Any:
     (aval,), (out,) = context.avals_in, context.avals_out
     kind, combine = (MAXIMUM, context.max) if largest else (MINIMUM, context.min)
+    numbers = _numbers_in(x, -np.inf if largest else np.inf)
+    if numbers is not None and not hasattr(numbers.owner, "name"):
+        of_numbers = MAXIMUM_OF_NUMBERS if largest else MINIMUM_OF_NUMBERS
+        by_kernel = _reduce_by_kernel(context, numbers, aval, axes, of_numbers)
+        if by_kernel is not NotImplemented:
+            return by_kernel
     by_columns = _columns(context, x, axes, kind, combine)
     if by_columns is not NotImplemented:
         return by_columns
@@ -481,7 +504,16 @@ def _extreme_of_rows(context: Any, x: Any, axes: tuple[int, ...], largest: bool)
 
 @TABLE.rule("reduce_or")
 def reduce_or(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
-    """Whether any is true."""
+    """Whether any is true, of all numbers or NaN, or of truths."""
+    (aval,), owner = context.avals_in, x.owner
+    source = owner.operands[0] if getattr(owner, "name", "") == "stablehlo.compare" else None
+    if source is not None and _is_number(x, source) and not hasattr(source.owner, "name"):
+        dtype = _OF_NUMBERS.get(str(source.type.element_type))
+        if dtype in FLOATS and axes == tuple(range(aval.ndim - len(axes), aval.ndim)):
+            numbers = aval.update(dtype=dtype)
+            by_kernel = _reduce_by_kernel(context, source, numbers, axes, ANY_NUMBER)
+            if by_kernel is not NotImplemented:
+                return by_kernel
     return _of_booleans(context, x, axes, MAXIMUM)
 
 

@@ -184,11 +184,16 @@ class HostFunction:
             elementwise, of operands of one dtype, and of a primitive without parameters: its
             numbers are a step for each operand, which is 1, or 0 if the operand is one element for
             all.
+        terms: what a function of `reduce_sum` can add besides the elements of its operand, as
+            `params["terms"]` then says: "numbers", elements that are not NaN; "numbers counted", 1
+            for each of these; "nonzero counted", 1 for each that is not 0, to integers; "squares".
+            Its numbers are None for what it cannot.
     """
 
     address: int
     most: int
     numbers: Callable[[Mapping[str, Any], Sequence[Any], Any], Sequence[int] | None] | None = None
+    terms: frozenset[str] = frozenset()
 
 
 @record

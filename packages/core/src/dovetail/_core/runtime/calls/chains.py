@@ -37,6 +37,7 @@ from dovetail._core.runtime.calls.direct_calls import (
     know_default_place,
     limits,
 )
+from dovetail._core.runtime.calls.sums_of_terms import with_sums_of_terms
 from dovetail._core.runtime.devices.host_functions import host_function, host_functions
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import dce_closed
@@ -296,8 +297,11 @@ class _Chain:
         folds = folds and len(outs) == 1 and elements <= _FOLDED and step.rows == 1
         if folds and all(v.kind == "constant" for v in step.operands):
             return [self._folded(step, outs[0])]
-        self.share += _STEP + (elements + _ROW * (step.rows - 1)) / function.most
+        share = _STEP + (elements + _ROW * (step.rows - 1)) / function.most
+        self.share += share
         self.most += _STEP_OF_PROGRAM
+        if function.numbers is not None and share <= LONGEST and _are_few(outs):
+            self.most += share  # a program would fuse nothing with it, either
         first = len(self.sizes)
         self.steps.append((step, first))
         # A program would fuse several.
@@ -385,6 +389,11 @@ def _longest(function: HostFunction) -> float:
     if function.numbers is not None:
         return LONGEST
     return math.inf if function.most >= limits().quick else limits().longest
+
+
+def _are_few(outs: Sequence[Any]) -> bool:
+    """Whether results have so few elements that it takes no time what is made of them."""
+    return all(math.prod(out.shape) <= _FOLDED for out in outs)
 
 
 def _padded(size: int) -> int:
@@ -546,7 +555,7 @@ def _chain(
         if physical_aval(var.aval) is not var.aval:
             raise _NoChain
         chain.values[var] = chain.constant(value, var.aval)
-    for eqn in jaxpr.eqns:
+    for eqn in with_sums_of_terms(jaxpr):
         chain.add(eqn)
     results = chain.results(jaxpr.outvars)
     places: list[int] = []
