@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "interrupts.h"
 #include "kernel.h"
 #include "parallel.h"
+#include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -14,30 +16,53 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// out[i, k, j, l] = x[i, j] * y[k, l]. Both factors of a row are written out first, so that the
-// loop of products is as long as the row.
+// to[j, l] = x[j] * y[l], of at least a vector of y. The last vector may begin before the end of the
+// one before.
+template <typename T>
+void Row(const T* x, int64_t columns, const T* y, int64_t width, T* to) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  constexpr int64_t kLanes = kVectorBytes / sizeof(T);
+  for (int64_t j = 0; j < columns; ++j, to += width) {
+    const auto multiply = [=](int64_t l) __attribute__((always_inline)) {
+      Vector factor;
+      std::memcpy(&factor, y + l, sizeof(Vector));
+      factor *= x[j];
+      std::memcpy(to + l, &factor, sizeof(Vector));
+    };
+    for (int64_t l = 0; l + kLanes <= width; l += kLanes) multiply(l);
+    if (width % kLanes > 0) multiply(width - kLanes);
+  }
+}
+
+// out[i, k, j, l] = x[i, j] * y[k, l]. Where rows of y are shorter than a vector, both factors of a
+// row are written out first, so that the loop of products is as long as the row.
 template <typename T>
 void Products(ffi::ThreadPool& pool, const T* x, const T* y, T* out, int64_t rows, int64_t each,
               int64_t columns, int64_t width) {
   const int64_t size = columns * width;
-  std::vector<T> repeated(each * size);
-  for (int64_t k = 0; k < each; ++k) {
+  const bool is_short = width < kVectorBytes / int64_t{sizeof(T)};
+  std::vector<T> repeated(is_short ? each * size : 0);
+  for (int64_t k = 0; is_short && k < each; ++k) {
     for (int64_t j = 0; j < columns; ++j) {
       std::copy_n(y + k * width, width, repeated.begin() + k * size + j * width);
     }
   }
   const int64_t parts = std::min(rows, PartsOf(pool, rows * each * size));
   ParallelFor(pool, parts, [&](int64_t part) {
-    std::vector<T> spread(size);
+    std::vector<T> spread(is_short ? size : 0);
     for (int64_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) {
       EndIfInterrupted();
-      for (int64_t j = 0; j < columns; ++j) {
+      for (int64_t j = 0; is_short && j < columns; ++j) {
         std::fill_n(spread.begin() + j * width, width, x[i * columns + j]);
       }
       for (int64_t k = 0; k < each; ++k) {
+        T* const __restrict to = out + (i * each + k) * size;
+        if (!is_short) {
+          Row(x + i * columns, columns, y + k * width, width, to);
+          continue;
+        }
         const T* const factors = repeated.data() + k * size;
         const T* const others = spread.data();
-        T* const __restrict to = out + (i * each + k) * size;
         for (int64_t l = 0; l < size; ++l) to[l] = others[l] * factors[l];
       }
     }

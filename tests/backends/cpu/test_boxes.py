@@ -98,6 +98,7 @@ def test_kronecker_products(name: str) -> None:
         ((3, 5), (70, 64)),
         ((101, 3), (7, 11)),
         ((9, 130), (65, 3)),
+        ((5, 40), (70, 45)),
     ]:
         x = np.random.default_rng(0).integers(-9, 9, left).astype(name)
         y = np.random.default_rng(1).integers(-9, 9, right).astype(name)
