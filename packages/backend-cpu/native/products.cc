@@ -37,15 +37,26 @@ constexpr int64_t kRowsOfBlock = kLongVectors ? MostRows(2) : 960 / int64_t{size
 template <typename T>
 constexpr int64_t kColumnsOfBlock = kLongVectors ? 1024 : 8192 / int64_t{sizeof(T)};
 // The least rows, columns, and products of numbers; in blocks fewer of a triangle are computed.
+// There must be more rows where tiles can copy columns while they use them.
 constexpr int64_t kLeastRowsInBlocks = kLongVectors ? 64 : 24;
+constexpr int64_t kLeastRowsWithoutCopies = kLongVectors ? 224 : 24;
 constexpr int64_t kLeastColumnsInBlocks = 112;
 constexpr int64_t kLeastInBlocks = 1 << (kLongVectors ? 26 : 22);
 constexpr int64_t kLeastOfTriangle = 1 << 22;
 
+// Whether panels of columns are vectors that lie in the right matrix.
+template <typename T>
+bool IsInRows(const MatrixProduct<T>& p) {
+  return p.b_column == 1 && p.into != Into::kSubtract && !p.of_pairs;
+}
+
 template <typename T>
 bool IsInBlocks(const MatrixProduct<T>& p) {
-  return p.rows >= kLeastRowsInBlocks && p.columns >= kLeastColumnsInBlocks &&
-         p.rows * p.columns * p.summed >= (p.below < p.rows ? kLeastOfTriangle : kLeastInBlocks);
+  const bool of_triangle = p.below < p.rows;
+  const bool many_rows = IsInRows(p) && p.a_step == 1 && !of_triangle;
+  return p.rows >= (many_rows ? kLeastRowsWithoutCopies : kLeastRowsInBlocks) &&
+         p.columns >= kLeastColumnsInBlocks &&
+         p.rows * p.columns * p.summed >= (of_triangle ? kLeastOfTriangle : kLeastInBlocks);
 }
 
 template <typename T>
@@ -281,9 +292,9 @@ class Multiplication {
     // Steps of a part of the sums, and columns of a part of the right matrix.
     const int64_t room = size - kMostOfRows / sizeof(T);
     const int64_t most = kMostOfRows / int64_t{sizeof(T)} / kMostRows;
-    steps_ = std::min(most, room / kColumns);
-    looks_ahead_ =
-        kLongVectors && LiesWell() && p_.summed * p_.b_step * int64_t{sizeof(T)} >= kMuch;
+    steps_ = std::min(most, room / kColumns / (CopiesPanels() ? 2 : 1));
+    looks_ahead_ = kLongVectors && (LiesWell() || CopiesPanels()) &&
+                   p_.summed * p_.b_step * int64_t{sizeof(T)} >= kMuch;
     if (looks_ahead_) steps_ = std::min(steps_, std::max(kStepsAhead, p_.summed / 8));
     steps_ = PartOf(p_.summed, steps_);
     if (p_.of_pairs) steps_ += steps_ % 2;
@@ -306,10 +317,13 @@ class Multiplication {
  private:
   static constexpr int64_t kColumns = kProductColumns<T>;
   static constexpr int64_t kMostRows = MostRows(2);
+  static constexpr int64_t kNoOffset = 0;
+  // Rows of a panel that a tile that copies asks for before it needs them.
+  static constexpr int64_t kRowsAhead = 8;
 
   // A right matrix of so many bytes is asked for ahead, in parts of so many steps, but for
   // the first. Of long sums parts are longer, as to add up more would round more.
-  static constexpr int64_t kMuch = 1 << 19, kStepsAhead = 112;
+  static constexpr int64_t kMuch = 1 << 19, kStepsAhead = 160;
   // A left matrix of so many bytes is asked for, rows after rows.
   static constexpr int64_t kManyRows = 1 << 17;
 
@@ -318,9 +332,18 @@ class Multiplication {
   // Whether panels of the right matrix are used as they lie: what is read a few times, or lies
   // close together, need not be copied.
   bool LiesWell() const {
-    return p_.b_column == 1 && p_.into != Into::kSubtract && !p_.of_pairs &&
-           (Tiles() <= 5 || p_.b_step * int64_t{sizeof(T)} <= 512);
+    return IsInRows(p_) && (Tiles() <= (kLongVectors ? 1 : 5) ||
+                          p_.b_step * int64_t{sizeof(T)} <= 512);
   }
+
+  // Whether the first tile copies each panel while it uses it, which takes no time of its own.
+  bool CopiesPanels() const {
+    return kLongVectors && IsInRows(p_) && !LiesWell() &&
+           (p_.a_step <= 2 || !IsScattered(p_.summed));
+  }
+
+  // Whether the panel from column j on has any that does not end above row i.
+  bool IsWanted(int64_t i, int64_t j) const { return i < j + kColumns - 1 + p_.below; }
 
   static int64_t PartOf(int64_t size, int64_t most) {
     return size <= most ? size : PartsOfAtMost(size, PartsOfAtMost(size, most));
@@ -332,7 +355,7 @@ class Multiplication {
     const int64_t full = columns / kColumns, rest = columns % kColumns;
     const int64_t tiles = Tiles();
     const T* b = p_.b + k * p_.b_step + first * p_.b_column;
-    const bool as_it_lies = LiesWell();
+    const bool as_it_lies = LiesWell(), copies = CopiesPanels();
     if (looks_ahead_) {
       ahead_.Clear();
       const int64_t next = std::min(steps_, p_.summed - k - steps);
@@ -340,7 +363,8 @@ class Multiplication {
         ahead_.AddRows(b + steps * p_.b_step, columns * sizeof(T), p_.b_step * sizeof(T));
       }
     }
-    const int64_t begin = as_it_lies ? full : 0, width = rest <= kLanes<T> ? kLanes<T> : kColumns;
+    const int64_t begin = as_it_lies || copies ? full : 0;
+    const int64_t width = rest <= kLanes<T> ? kLanes<T> : kColumns;
     for (int64_t i = begin; i * kColumns < columns; ++i) {
       const int64_t count = std::min(kColumns, columns - i * kColumns);
       Pack(b + i * kColumns * p_.b_column, steps, count, i < full ? kColumns : width,
@@ -351,7 +375,6 @@ class Multiplication {
     const bool looks_for_rows = kLongVectors && !looks_ahead_ && p_.next_a == nullptr &&
                                 p_.a_step == 1 && p_.a_row == steps &&
                                 p_.rows * steps * int64_t{sizeof(T)} >= kManyRows;
-    constexpr int64_t kNone = 0;
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t i = p_.rows * tile / tiles, rows = p_.rows * (tile + 1) / tiles - i;
       const T* a = p_.a + i * p_.a_row + k * p_.a_step;
@@ -367,7 +390,7 @@ class Multiplication {
         ahead_.Add(p_.a + (i + rows) * steps, next * steps * sizeof(T));
         if (p_.y_row == p_.columns) ahead_.Add(y + rows * p_.y_row, next * p_.y_row * sizeof(T));
       }
-      Sums sums{&kNone, &kNone, 1, steps, a_step, width};
+      Sums sums{&kNoOffset, &kNoOffset, 1, steps, a_step, width};
       const auto tile_of = [&](int64_t vectors) {
         if constexpr (kLongVectors) {
           if (ahead_.Take(sums)) return TileAheadOf<T>(rows, vectors);
@@ -387,13 +410,40 @@ class Multiplication {
           PutTile(tile_of_y, width, rows, rest, y + full * kColumns, p_.y_row, add);
         }
       }
-      const int64_t b_step = as_it_lies ? p_.b_step : kColumns;
-      sums.b_step = b_step;
-      // Panels whose columns all end above these rows need not be computed.
-      const int64_t above = i - p_.below - first + 1;
-      for (int64_t j = std::max<int64_t>(0, above / kColumns); j < full; ++j) {
+      if (copies) continue;
+      sums.b_step = as_it_lies ? p_.b_step : kColumns;
+      for (int64_t j = 0; j < full; ++j) {
+        if (!IsWanted(i, first + j * kColumns)) continue;
         const T* panel = as_it_lies ? b + j * kColumns : panels_ + j * kColumns * steps;
         tile_of(2)(sums, a, a_row, panel, y + j * kColumns, p_.y_row, add);
+      }
+    }
+    if (copies) MultiplyAndCopy(k, steps, first, full, add);
+  }
+
+  // All tiles of rows use a panel, which stays in the nearest cache: the first one copies it.
+  void MultiplyAndCopy(int64_t k, int64_t steps, int64_t first, int64_t full, bool add) {
+    // Behind the last columns, where these are no full panel.
+    T* const copy = panels_ + (p_.columns % kColumns > 0 ? kColumns * steps : 0);
+    const int64_t tiles = Tiles();
+    for (int64_t j = first; j < first + full * kColumns; j += kColumns) {
+      const T* const panel = p_.b + k * p_.b_step + j;
+      for (int64_t tile = 0; tile < tiles; ++tile) {
+        const int64_t i = p_.rows * tile / tiles, rows = p_.rows * (tile + 1) / tiles - i;
+        if (!IsWanted(i, j)) break;
+        const T* const a = p_.a + i * p_.a_row + k * p_.a_step;
+        T* const y = p_.y + i * p_.y_row + j;
+        Sums sums{&kNoOffset, &kNoOffset, 1, steps, p_.a_step, kColumns};
+        if (tile == 0) {
+          sums.b_step = p_.b_step, sums.copy = copy;
+          sums.ahead = reinterpret_cast<const char*>(panel + kRowsAhead * p_.b_step);
+          sums.ahead_step = p_.b_step * int64_t{sizeof(T)};
+          CopyingTileOf<T>(rows)(sums, a, p_.a_row, panel, y, p_.y_row, add);
+          continue;
+        }
+        const auto multiply =
+            ahead_.Take(sums) ? TileAheadOf<T>(rows, 2) : TileOf<T, false>(rows, 2);
+        multiply(sums, a, p_.a_row, copy, y, p_.y_row, add);
       }
     }
   }

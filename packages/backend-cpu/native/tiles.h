@@ -51,10 +51,16 @@ struct Sums {
   int64_t steps;
   int64_t a_step;
   int64_t b_step;
-  // Lines of the cache, so many bytes apart: tiles that look ahead ask for one in each step.
+  // Lines of the cache, so many bytes apart: tiles that look ahead ask for one in each step, those
+  // that copy for two neighbours.
   const char* ahead = nullptr;
   int64_t ahead_step = 0;
+  // Where tiles that copy write what they load of the second operand.
+  void* copy = nullptr;
 };
+
+// What a tile does beside its sums: it asks for memory ahead, and copies.
+enum class Beside { kNothing, kAhead, kAheadAndCopy };
 
 // y[row][lane] (+)= sum of a[row] * b[lane], or with kLanewise of a[row][lane] * b[lane].
 template <typename T>
@@ -85,23 +91,27 @@ inline __attribute__((always_inline)) void StoreTile(Vector (&total)[kRows][kVec
   }
 }
 
-template <typename T, bool kLanewise, int kVectors, int kRows, bool kLooksAhead = false>
+template <typename T, bool kLanewise, int kVectors, int kRows, Beside kBeside = Beside::kNothing>
 DOVETAIL_WIDE void Tile(const Sums& sums, const T* a, int64_t a_row, const T* b, T* y,
                         int64_t y_row, bool add) {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
   // One pointer for every four rows: the others are at small multiples of `a_row`.
   constexpr int kPointers = (kRows + 3) / 4;
   Vector total[kRows][kVectors] = {};
+  const int64_t steps = sums.steps, a_step = sums.a_step, b_step = sums.b_step;
+  const int64_t ahead_step = sums.ahead_step;
   const char* ahead = sums.ahead;
+  T* copy = static_cast<T*>(sums.copy);
   for (int64_t tap = 0; tap < sums.taps; ++tap) {
     const T* from = b + sums.b_offsets[tap];
     const T* rows[kPointers];
     for (int i = 0; i < kPointers; ++i) rows[i] = a + sums.a_offsets[tap] + 4 * i * a_row;
 #pragma GCC unroll kStepsTogether
-    for (int64_t step = 0; step < sums.steps; ++step) {
-      if constexpr (kLooksAhead) {
+    for (int64_t step = 0; step < steps; ++step) {
+      if constexpr (kBeside != Beside::kNothing) {
         __builtin_prefetch(ahead);
-        ahead += sums.ahead_step;
+        if constexpr (kBeside == Beside::kAheadAndCopy) __builtin_prefetch(ahead + 64);
+        ahead += ahead_step;
       }
       if constexpr (kBroadcastFirst<kLanewise, kVectors, kRows>) {
         Vector other[kRows];
@@ -122,6 +132,12 @@ DOVETAIL_WIDE void Tile(const Sums& sums, const T* a, int64_t a_row, const T* b,
         for (int v = 0; v < kVectors; ++v) {
           std::memcpy(&factor[v], from + v * kLanes<T>, sizeof(Vector));
         }
+        if constexpr (kBeside == Beside::kAheadAndCopy) {
+#pragma GCC unroll 8
+          for (int v = 0; v < kVectors; ++v, copy += kLanes<T>) {
+            std::memcpy(copy, &factor[v], sizeof(Vector));
+          }
+        }
 #pragma GCC unroll 16
         for (int row = 0; row < kRows; ++row) {
           const T* at = rows[row / 4] + row % 4 * a_row;
@@ -139,9 +155,9 @@ DOVETAIL_WIDE void Tile(const Sums& sums, const T* a, int64_t a_row, const T* b,
           }
         }
       }
-      from += sums.b_step;
+      from += b_step;
 #pragma GCC unroll 4
-      for (int i = 0; i < kPointers; ++i) rows[i] += sums.a_step;
+      for (int i = 0; i < kPointers; ++i) rows[i] += a_step;
     }
   }
   StoreTile(total, y, y_row, add);
@@ -178,18 +194,27 @@ TileFunction<T> TileOf(int64_t rows, int64_t vectors) {
   }
 }
 
-template <typename T, int kVectors, int... kRows>
-constexpr std::array<TileFunction<T>, sizeof...(kRows)> TilesAheadOf(
+template <typename T, int kVectors, Beside kBeside, int... kRows>
+constexpr std::array<TileFunction<T>, sizeof...(kRows)> TilesBeside(
     std::integer_sequence<int, kRows...>) {
-  return {&Tile<T, false, kVectors, kRows + 1, true>...};
+  return {&Tile<T, false, kVectors, kRows + 1, kBeside>...};
 }
 
 // The same for one or two vectors, and up to MostRows(2) rows, of tiles that look ahead.
 template <typename T>
 TileFunction<T> TileAheadOf(int64_t rows, int64_t vectors) {
   using Rows = std::make_integer_sequence<int, MostRows(2)>;
-  static constexpr auto k1 = TilesAheadOf<T, 1>(Rows()), k2 = TilesAheadOf<T, 2>(Rows());
+  static constexpr auto k1 = TilesBeside<T, 1, Beside::kAhead>(Rows());
+  static constexpr auto k2 = TilesBeside<T, 2, Beside::kAhead>(Rows());
   return vectors == 1 ? k1[rows - 1] : k2[rows - 1];
+}
+
+// The same for two vectors, of tiles that also copy.
+template <typename T>
+TileFunction<T> CopyingTileOf(int64_t rows) {
+  static constexpr auto k2 =
+      TilesBeside<T, 2, Beside::kAheadAndCopy>(std::make_integer_sequence<int, MostRows(2)>());
+  return k2[rows - 1];
 }
 
 // The most rows of TileOf.
