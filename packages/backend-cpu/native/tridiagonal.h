@@ -28,7 +28,7 @@ constexpr int64_t kReflectionsOfBlock = 48;
 template <typename T>
 struct Tridiagonalization {
   static constexpr int64_t kCount = Lanes<T>::kCount;
-  static constexpr int kRows = kManyRegisters ? 4 : 2;
+  static constexpr int kRows = kManyRegisters && kCount >= 4 ? 4 : 2;
   using Vector = typename Lanes<T>::Type;
 
   int64_t n, stride;
