@@ -75,8 +75,8 @@ class Limits(NamedTuple):
 
 #: The same of other operations: the bits of sums do not depend on the number of threads.
 LONGEST: Final = 8
-#: The loop of a program would take as long, and parts for two threads would gain little.
-_OF_SEVERAL_THREADS: Final = Limits(2**18, LONGEST)
+#: Backends have threads that have just computed take parts, which a program would wake.
+_OF_SEVERAL_THREADS: Final = Limits(2**18, 32)
 #: Nothing else would be computed meanwhile. After a large array, a program starts and ends in
 #: memory that is far away: it takes 0.05 ms more.
 _OF_ONE_THREAD: Final = Limits(2**20, 32, 2**13)
