@@ -18,6 +18,8 @@ using Call = void (*)();
 // What runs the program, and what makes the one before it, on any thread.
 std::atomic<Call> bring{nullptr}, learn{nullptr};
 
+static_assert(kDivided == kLeastInCompany);
+
 constexpr ptrdiff_t kMostOperands = 3;
 
 void* Learn(void*) {
@@ -50,22 +52,14 @@ void DivideInCompany(HostFunction function, const void* const* operands, const s
     return function(operands, steps, result, count);
   }
   if (lookouts.AreWanted()) BringCompany();
-  const int64_t parts = std::min<int64_t>(lookouts.Count() + 1, count / kPerThread);
-  const auto part = [&](int64_t i) {
-    const ptrdiff_t begin = count * i / parts, end = count * (i + 1) / parts;
+  const auto part = [&](int64_t begin, int64_t end) {
     const void* own[kMostOperands];
     for (ptrdiff_t k = 0; k < count_of_operands; ++k) {
       own[k] = static_cast<const char*>(operands[k]) + begin * steps[k] * widths[k];
     }
     function(own, steps, static_cast<char*>(result) + begin * result_width, end - begin);
   };
-  if (parts <= 1) {
-    function(operands, steps, result, count);
-  } else {
-    const auto give = [](const auto& work) { return lookouts.Give(work); };
-    Uninterrupted([&] { Share(parts - 1, parts, give, part); });
-  }
-  lookouts.NoteEnd();
+  Uninterrupted([&] { InCompany(count, part); });
 }
 
 }  // namespace dovetail

@@ -257,21 +257,42 @@ void InPieces(int64_t begin, int64_t end, const Body& body) {
   body(begin, end);
 }
 
+// Calls body(begin, end) for parts of `size` elements on this thread, and as soon as others look for
+// work, on these: a thread that has been called comes while the first parts are computed.
+template <typename Body>
+void InCompany(int64_t size, const Body& body) {
+  const auto give = [](const auto& work) { return lookouts.Give(work); };
+  for (int64_t begin = 0; begin < size;) {
+    const int64_t rest = size - begin;
+    const int64_t parts =
+        rest < kLeastInCompany ? 1 : std::min(lookouts.Count() + 1, rest / kPerThread);
+    const int64_t end = parts > 1 || rest < 2 * kPerThread ? size : begin + kPerThread;
+    if (parts == 1) {
+      body(begin, end);
+    } else {
+      Share(parts - 1, parts, give, [&](int64_t part) {
+        body(begin + rest * part / parts, begin + rest * (part + 1) / parts);
+      });
+    }
+    begin = end;
+  }
+  lookouts.NoteEnd();
+}
+
 // Calls body(begin, end) for parts of `size` elements, on one thread if `pool` is null.
 template <typename Body>
 void ForRanges(xla::ffi::ThreadPool* pool, int64_t size, const Body& body) {
-  int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
-  const bool in_company = parts == 1 && pool != nullptr && size >= kLeastInCompany;
-  if (in_company && lookouts.AreWanted()) CallLookouts(*pool);
-  if (in_company && lookouts.Any()) parts = std::min(ThreadsOf(*pool), size / kPerThread);
-  if (parts == 1) {
-    InPieces(0, size, body);
-  } else {
+  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
+  if (parts > 1) {
     ParallelFor(*pool, parts, [&](int64_t part) {
       InPieces(size * part / parts, size * (part + 1) / parts, body);
     });
+  } else if (pool == nullptr || size < kLeastInCompany || ThreadsOf(*pool) == 1) {
+    InPieces(0, size, body);
+  } else {
+    if (lookouts.AreWanted()) CallLookouts(*pool);
+    InCompany(size, body);
   }
-  if (in_company) lookouts.NoteEnd();
 }
 
 // Calls body(i) for each i below `count`, of which each of `parts` parts has neighbours.

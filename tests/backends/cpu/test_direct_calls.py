@@ -225,14 +225,14 @@ def test_tanh_is_the_identity_near_zero() -> None:
     np.testing.assert_array_equal(found.view(np.int32), x.view(np.int32))
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_arrays_may_be_larger_where_programs_have_one_thread(
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_arrays_may_be_larger_where_programs_have_few_threads(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(direct_calls, "thread_count", lambda: threads)
     direct_calls.limits.cache_clear()
     try:
-        for size, needs_program in ((2**17, False), (10**6, threads > 1), (2**20 + 1, True)):
+        for size, needs_program in ((2**17, False), (10**6, threads > 2), (2**20 + 1, True)):
             x = np.linspace(-3, 3, size, dtype=np.float32)
             placed = jnp.asarray(x)
             with dt.direct_calls("all"):
@@ -252,8 +252,8 @@ def test_arrays_may_be_larger_where_programs_have_one_thread(
         direct_calls.limits.cache_clear()
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_quick_functions_of_any_size_need_no_program_of_one_thread(
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_quick_functions_of_any_size_need_no_program_of_few_threads(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slow ones may take as long as some programs take to start."""
@@ -265,7 +265,7 @@ def test_quick_functions_of_any_size_need_no_program_of_one_thread(
             for function, is_quick in ((jnp.exp, True), (lax.erf_inv, False)):
                 program = dt.jit(lambda a, function=function: function(a))
                 found = program(jnp.asarray(x))
-                assert (held_value(found) is not None) == (is_quick and threads == 1)
+                assert (held_value(found) is not None) == (is_quick and threads < 3)
                 if is_quick:
                     np.testing.assert_allclose(found, np.exp(x), 2e-7)
     finally:

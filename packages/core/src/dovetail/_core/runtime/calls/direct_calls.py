@@ -75,17 +75,19 @@ class Limits(NamedTuple):
 
 #: The same of other operations: the bits of sums do not depend on the number of threads.
 LONGEST: Final = 8
-#: Backends have threads that have just computed take parts, which a program would wake.
+#: A program would divide it among threads.
 _OF_SEVERAL_THREADS: Final = Limits(2**18, 32)
-#: Nothing else would be computed meanwhile. After a large array, a program starts and ends in
-#: memory that is far away: it takes 0.05 ms more.
-_OF_ONE_THREAD: Final = Limits(2**20, 32, 2**13)
+#: Two threads gain little, and one that has just computed takes a part without a program, too, where
+#: the backend has such (dovetail-cpu does). After a large array, a program starts and ends in memory
+#: that is far away: it takes 0.05 ms more.
+_OF_FEW_THREADS: Final = Limits(2**20, 32, 2**13)
+_FEW: Final = 2
 
 
 @functools.cache
 def limits() -> Limits:
     """What may be computed without a program, by the threads that programs have."""
-    return _OF_ONE_THREAD if thread_count() == 1 else _OF_SEVERAL_THREADS
+    return _OF_FEW_THREADS if thread_count() <= _FEW else _OF_SEVERAL_THREADS
 
 
 clients.on_clear(limits.cache_clear)
