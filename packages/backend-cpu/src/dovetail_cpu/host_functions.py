@@ -18,8 +18,8 @@ _MOST_ALONE: Final = 2**21
 #: As in `native/host_arrays.cc`.
 _LEAST_IN_TILES: Final = 2048
 _LONG: Final = 4096
-#: The most elements that are reduced where programs have several threads, and of which positions
-#: are found other than in long rows.
+#: The most elements that are reduced, and raised to powers, where programs have several threads,
+#: and of which positions are found other than in long rows.
 _MOST_REDUCED: Final = 2**19
 _MOST_SEARCHED: Final = 2**15
 #: The product of two longer vectors on one thread has a program.
@@ -170,7 +170,9 @@ def _conversion(params: Mapping[str, Any], operands: Sequence[Any], out: Any) ->
 
 
 def _power(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
-    return (params["y"],) if abs(params["y"]) <= 64 else None
+    if abs(params["y"]) > 64 or (math.prod(out.shape) > _MOST_REDUCED and _threads() > 1):
+        return None
+    return (params["y"],)
 
 
 def _rounding(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:

@@ -77,9 +77,9 @@ class Limits(NamedTuple):
 LONGEST: Final = 8
 #: A program would divide it among threads.
 _OF_SEVERAL_THREADS: Final = Limits(2**18, 32)
-#: Two threads gain little, and one that has just computed takes a part without a program, too, where
-#: the backend has such (dovetail-cpu does). After a large array, a program starts and ends in memory
-#: that is far away: it takes 0.05 ms more.
+#: Two threads gain little, and a backend may let one that has just computed take a part without a
+#: program, too. After a large array, a program starts and ends in memory that is far away: it takes
+#: 0.05 ms more.
 _OF_FEW_THREADS: Final = Limits(2**20, 32, 2**13)
 _FEW: Final = 2
 
