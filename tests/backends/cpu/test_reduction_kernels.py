@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -506,3 +507,15 @@ def test_programs_without_kernels_give_the_same() -> None:
         expected = other(x)
     for one, two in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, np.asarray(two))
+
+
+@pytest.mark.parametrize("name", ["nanmax", "nanmin", "nansum", "nanmean"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_complex_numbers_without_nan(name: str, axis: int | None) -> None:
+    """Complex constants tell no number, and the kernels know none."""
+    numbers = np.random.default_rng(0).normal(size=(3, 700, 2)).astype("float32")
+    x = numbers.view("complex64")[..., 0]
+    x[0, :2] = [complex(np.nan, 1), complex(1, np.nan)]
+    with dt.direct_calls("none"):
+        found = dt.jit(partial(getattr(jnp, name), axis=axis))(x)
+    np.testing.assert_allclose(found, getattr(np, name)(x, axis=axis), rtol=1e-4, atol=1e-4)
