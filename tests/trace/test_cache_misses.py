@@ -254,7 +254,7 @@ EAGER = {
 @pytest.mark.parametrize("name", EAGER)
 def test_eager_operations(caplog, name):
     call, traced, compiled = EAGER[name]
-    x = jnp.ones((300, 1000), F)  # small arrays may need no program
+    x = jnp.ones((1100, 1000), F)  # small arrays may need no program
     dt.clear_caches()
     with dt.explain_cache_misses(True), caplog.at_level(logging.WARNING):
         call(x)
