@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dovetail_cpu import kernels
+from dovetail_cpu.lowerings.views import row_major
 
 FLOAT32: Final = np.dtype(np.float32)
 INT32: Final = np.dtype(np.int32)
@@ -114,9 +115,9 @@ def call(
         dtype = INT32 if whole else FLOAT32
     x_spec, w_spec, y_spec = dimension_numbers
     rhs, reversed_dimensions = _read_backwards(rhs)
-    x, w, y = (_strides(aval.shape) for aval in (a, b, out))
+    x, w, y = (row_major(aval.shape) for aval in (a, b, out))
     first = sum((b.shape[i] - 1) * w[i] for i in reversed_dimensions)
-    w = [-by if i in reversed_dimensions else by for i, by in enumerate(w)]
+    w = tuple(-by if i in reversed_dimensions else by for i, by in enumerate(w))
     count = groups.features * groups.batch
     batch, inputs = a.shape[x_spec[0]] // groups.batch, b.shape[w_spec[1]]
     outputs = b.shape[w_spec[0]] // count
@@ -185,8 +186,3 @@ def _read_backwards(value: Any) -> tuple[Any, frozenset[int]]:
     if getattr(operation, "name", None) != "stablehlo.reverse":
         return value, frozenset()
     return operation.operands[0], frozenset(operation.attributes["dimensions"])
-
-
-def _strides(shape: Sequence[int]) -> list[int]:
-    """The distances between elements of a row-major array along its dimensions."""
-    return [prod(shape[i + 1 :]) for i in range(len(shape))]

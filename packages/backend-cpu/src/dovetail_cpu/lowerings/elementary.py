@@ -271,11 +271,16 @@ def is_made_by(x: Any, operation: str) -> bool:
     return bool(getattr(x.owner, "name", "") == f"stablehlo.{operation}")
 
 
-def is_used_once(context: Any, var: Any) -> bool:
-    """Whether the jaxpr that holds the current equation uses a variable once."""
+def times_used(context: Any, var: Any) -> int:
+    """How often the jaxpr that holds the current equation uses a variable."""
     jaxpr = context.jaxpr
     used = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
-    return sum(v is var for v in used) == 1
+    return sum(v is var for v in used)
+
+
+def is_used_once(context: Any, var: Any) -> bool:
+    """Whether the jaxpr that holds the current equation uses a variable once."""
+    return times_used(context, var) == 1
 
 
 def constant_product(x: Any) -> tuple[Any, float]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
 from dovetail_cpu import kernels
-from dovetail_cpu.lowerings.elementary import is_made_by, is_used_once
+from dovetail_cpu.lowerings.elementary import is_made_by, is_used_once, times_used
 
 TABLE: Final = LoweringTable()
 
@@ -68,7 +68,7 @@ def _shuffle(context: Any, values: Sequence[Any], avals: Any) -> Any:
 
     Permutations are sorted so several times, all by one kernel. NotImplemented for other sorts.
     """
-    if len(avals) != 2 or avals[1].ndim != 1 or _is_used(context, context.equation.outvars[0]):
+    if len(avals) != 2 or avals[1].ndim != 1 or times_used(context, context.equation.outvars[0]):
         return NotImplemented
     words, value = values
     if not _is_called(words, kernels.THREEFRY_BITS):
@@ -91,13 +91,6 @@ def _shuffle(context: Any, values: Sequence[Any], avals: Any) -> Any:
 def _is_called(x: Any, kernel: str) -> bool:
     """Whether a value is the result of a kernel."""
     return is_made_by(x, "custom_call") and x.owner.attributes["call_target_name"].value == kernel
-
-
-def _is_used(context: Any, var: Any) -> bool:
-    """Whether the jaxpr that holds the current equation uses a variable."""
-    jaxpr = context.jaxpr
-    used = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
-    return any(v is var for v in used)
 
 
 def _sort_by_kernel(
