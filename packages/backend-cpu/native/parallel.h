@@ -57,6 +57,19 @@ bool LookFor(const Found& found) {
   return found();
 }
 
+// Lets this thread run elsewhere if it runs on a processor. Where both were busy, Linux wakes a thread
+// on the processor of the one that wakes it, without a look for another; there it would compute while
+// that one waits, and stay.
+inline void Leave(int processor) {
+  if (sched_getcpu() != processor) return;
+  cpu_set_t all, others;
+  if (sched_getaffinity(0, sizeof(all), &all) != 0) return;
+  others = all;
+  CPU_CLR(processor, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof(others), &others) != 0) return;
+  sched_setaffinity(0, sizeof(all), &all);
+}
+
 // Threads of the pool that have done their part of a kernel, and look for one of the next.
 //
 // What such a thread takes it runs. In the child of a fork, which has no such threads, tasks may be
@@ -189,8 +202,12 @@ void Share(int64_t helpers, int64_t count, const Give& give, const Body& body) {
     if (failure) state->failure = failure;
     if (state->finished.fetch_add(done) + done == count) state->all_finished.notify_one();
   };
+  const auto elsewhere = [work, processor = sched_getcpu()] {
+    Leave(processor);
+    work();
+  };
   try {
-    for (int64_t given = 0; given < helpers && give(work); ++given) {
+    for (int64_t given = 0; given < helpers && give(elsewhere); ++given) {
     }
   } catch (const std::bad_alloc&) {  // Those that have been called must be waited for.
   }
