@@ -22,6 +22,10 @@ static_assert(kDivided == kLeastInCompany);
 
 constexpr ptrdiff_t kMostOperands = 3;
 
+// The numbers of a function that is called once for each row: its address, that of its operands, and
+// that of rows; then bytes from one row to the next, of operands and the result, and its own numbers.
+enum Place { kAddress, kOperands, kRows, kRowBytes };
+
 void* Learn(void*) {
   if (const Call function = learn.exchange(nullptr)) function();
   return nullptr;
@@ -45,21 +49,22 @@ xla::ffi::Error Company(xla::ffi::ThreadPool pool, xla::ffi::Result<xla::ffi::An
 
 }  // namespace
 
+void DivideInCompany(ptrdiff_t count, const std::function<void(ptrdiff_t, ptrdiff_t)>& part) {
+  const bool alone = count < kDivided || most_threads.load(std::memory_order_relaxed) == 1;
+  if (!alone && lookouts.AreWanted()) BringCompany();
+  Uninterrupted([&] { alone ? part(0, count) : InCompany(count, part); });
+}
+
 void DivideInCompany(HostFunction function, const void* const* operands, const size_t* widths,
                      ptrdiff_t count_of_operands, const ptrdiff_t* steps, void* result,
                      size_t result_width, ptrdiff_t count) {
-  if (most_threads.load(std::memory_order_relaxed) == 1) {
-    return function(operands, steps, result, count);
-  }
-  if (lookouts.AreWanted()) BringCompany();
-  const auto part = [&](int64_t begin, int64_t end) {
+  DivideInCompany(count, [&](ptrdiff_t begin, ptrdiff_t end) {
     const void* own[kMostOperands];
     for (ptrdiff_t k = 0; k < count_of_operands; ++k) {
       own[k] = static_cast<const char*>(operands[k]) + begin * steps[k] * widths[k];
     }
     function(own, steps, static_cast<char*>(result) + begin * result_width, end - begin);
-  };
-  Uninterrupted([&] { InCompany(count, part); });
+  });
 }
 
 }  // namespace dovetail
@@ -70,6 +75,29 @@ DOVETAIL_KERNEL(dovetail_company, dovetail::Company,
                 xla::ffi::Ffi::Bind()
                     .Ctx<xla::ffi::ThreadPool>()
                     .Ret<xla::ffi::AnyBuffer>());
+
+// Calls an elementwise function once for each row. A row belongs to the part with its first element.
+extern "C" void dovetail_in_rows(const void* const* operands, const ptrdiff_t* numbers,
+                                 void* result, ptrdiff_t count) {
+  using namespace dovetail;
+  const auto function = reinterpret_cast<HostFunction>(numbers[kAddress]);
+  const ptrdiff_t operand_count = numbers[kOperands], columns = count / numbers[kRows];
+  const ptrdiff_t* const row_bytes = numbers + kRowBytes;
+  const ptrdiff_t* const own_numbers = row_bytes + operand_count + 1;
+  const auto part = [&](ptrdiff_t begin, ptrdiff_t end) {
+    const ptrdiff_t last = (end + columns - 1) / columns;
+    for (ptrdiff_t row = (begin + columns - 1) / columns; row < last; ++row) {
+      const void* own[kMostOperands];
+      for (ptrdiff_t k = 0; k < operand_count; ++k) {
+        own[k] = static_cast<const char*>(operands[k]) + row * row_bytes[k];
+      }
+      function(own, own_numbers, static_cast<char*>(result) + row * row_bytes[operand_count],
+               columns);
+    }
+  };
+  // Long rows are divided by the function, which must be called by the thread that was.
+  return columns < kDivided ? DivideInCompany(count, part) : part(0, count);
+}
 
 // What runs the program of the kernel above from now on; none if it is null.
 extern "C" void dovetail_bring_company(void (*call)()) { dovetail::bring = call; }

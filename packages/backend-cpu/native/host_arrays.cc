@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "extremes.h"
 #include "host_functions.h"
@@ -70,13 +71,66 @@ using NumberOf = typename std::conditional_t<std::is_integral_v<T>, std::make_un
 // What a long row of terms comes to.
 template <typename Operation, typename Terms>
 typename Terms::Type LongRow(Terms terms, ptrdiff_t size) {
-  typename Terms::Type whole;
-  Uninterrupted([&] { whole = FoldRow<Operation>(nullptr, terms, size); });
-  return whole;
+  return FoldRow<Operation>([](ptrdiff_t count, const auto& body) { DivideInCompany(count, body); },
+                            terms, size);
 }
 
 template <typename Operation>
 constexpr bool kIsFolded = std::is_same_v<Operation, Sum> || std::is_same_v<Operation, Product>;
+
+// Elements of a part of a row.
+constexpr ptrdiff_t kPart = 1 << 15;
+
+// What of_part(begin, end) gives for the parts of a row, joined from the first to the last.
+template <typename OfPart, typename Join>
+auto Joined(ptrdiff_t size, const OfPart& of_part, const Join& join) {
+  if (size < kDivided) return of_part(0, size);
+  std::vector<decltype(of_part(0, size))> parts((size + kPart - 1) / kPart);
+  DivideInCompany(size, [&](ptrdiff_t begin, ptrdiff_t end) {
+    // A part belongs to the range that has its first element.
+    for (ptrdiff_t i = (begin + kPart - 1) / kPart; i * kPart < end; ++i) {
+      parts[i] = of_part(i * kPart, std::min(size, (i + 1) * kPart));
+    }
+  });
+  for (size_t i = 1; i < parts.size(); ++i) join(parts[0], parts[i]);
+  return parts[0];
+}
+
+// The extreme of a row, and in which block it is first.
+template <typename O>
+Found<typename O::T> ExtremeOfRow(const typename O::T* x, ptrdiff_t size) {
+  const auto of_part = [x](ptrdiff_t begin, ptrdiff_t end) { return RowExtreme<O>(x, begin, end); };
+  Found<typename O::T> found;
+  Uninterrupted([&] {
+    found = of_part(0, std::min(size, kPart));
+    const bool is_decided = size <= kPart || (!O::kIsFloat && found.best == O::kLast);
+    if (!is_decided) found = Joined(size, of_part, JoinFound<O>);
+  });
+  return found;
+}
+
+template <typename Operation, typename T>
+T ReducedRow(const T* x, ptrdiff_t size) {
+  const auto of_part = [x](ptrdiff_t begin, ptrdiff_t end) {
+    T lanes[kLanes];
+    std::fill_n(lanes, kLanes, Operation::Start(T()));
+    for (; begin + kLanes <= end; begin += kLanes) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        lanes[lane] = Operation::Both(lanes[lane], x[begin + lane]);
+      }
+    }
+    for (int lane = 0; begin < end; ++begin, ++lane) {
+      lanes[lane] = Operation::Both(lanes[lane], x[begin]);
+    }
+    for (int half = kLanes / 2; half > 0; half /= 2) {
+      for (int lane = 0; lane < half; ++lane) {
+        lanes[lane] = Operation::Both(lanes[lane], lanes[lane + half]);
+      }
+    }
+    return lanes[0];
+  };
+  return Joined(size, of_part, [](T& whole, T part) { whole = Operation::Both(whole, part); });
+}
 
 template <typename T, typename Operation>
 void Reduce(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
@@ -94,21 +148,7 @@ void Reduce(const void* const* operands, const ptrdiff_t* numbers, void* result,
       }
     }
     if (inner == 1) {
-      T lanes[kLanes];
-      std::fill_n(lanes, kLanes, Operation::Start(T()));
-      ptrdiff_t i = 0;
-      for (; i + kLanes <= size; i += kLanes) {
-        for (int lane = 0; lane < kLanes; ++lane) {
-          lanes[lane] = Operation::Both(lanes[lane], x[i + lane]);
-        }
-      }
-      for (int lane = 0; i < size; ++i, ++lane) lanes[lane] = Operation::Both(lanes[lane], x[i]);
-      for (int half = kLanes / 2; half > 0; half /= 2) {
-        for (int lane = 0; lane < half; ++lane) {
-          lanes[lane] = Operation::Both(lanes[lane], lanes[lane + half]);
-        }
-      }
-      out[0] = FlushedNumber(lanes[0]);
+      out[0] = FlushedNumber(ReducedRow<Operation>(x, size));
     } else {
       std::fill_n(out, inner, Operation::Start(T()));
       for (ptrdiff_t i = 0; i < size; ++i) {
@@ -155,7 +195,7 @@ void ReduceBytes(const void* const* operands, const ptrdiff_t* numbers, void* re
   const ptrdiff_t outer = numbers[0], size = numbers[1], inner = numbers[2];
   for (ptrdiff_t o = 0; o < outer; ++o, x += size * inner, out += inner) {
     if (inner == 1) {
-      Uninterrupted([&] { out[0] = RowExtreme<O>(x, 0, size).best; });
+      out[0] = ExtremeOfRow<O>(x, size).best;
       continue;
     }
     std::fill_n(out, inner, O::kFirst);
@@ -195,7 +235,7 @@ void ArgExtreme(const void* const* operands, const ptrdiff_t* numbers, void* res
   for (ptrdiff_t o = 0; o < outer; ++o, x += size * inner, out += inner) {
     if (inner == 1 && size >= kLong) {
       using O = Order<T, kGreatest>;
-      Uninterrupted([&] { *out = int32_t(PositionOf<O>(x, size, RowExtreme<O>(x, 0, size))); });
+      *out = int32_t(PositionOf<O>(x, size, ExtremeOfRow<O>(x, size)));
       continue;
     }
     for (ptrdiff_t j = 0; j < inner; ++j) {
@@ -389,30 +429,35 @@ void Round(const void* const* operands, const ptrdiff_t* numbers, void* result, 
   }
 }
 
+template <typename T>
+void PowersOf(const T* x, ptrdiff_t exponent, T* out, ptrdiff_t size) {
+  FlushDenormals flush;
+  const ptrdiff_t power = exponent < 0 ? -exponent : exponent;
+  // x to the power of the first digit.
+  std::copy_n(x, size, out);
+  if (power == 0) std::fill_n(out, size, T(1));
+  for (int bit = 61; bit >= 0; --bit) {
+    if (power >> bit <= 1) continue;
+    if (power >> bit & 1) {
+      for (ptrdiff_t i = 0; i < size; ++i) out[i] *= out[i] * x[i];
+    } else {
+      for (ptrdiff_t i = 0; i < size; ++i) out[i] *= out[i];
+    }
+  }
+  for (ptrdiff_t i = 0; i < size && exponent < 0; ++i) out[i] = T(1) / out[i];
+}
+
 // The number: the exponent.
 template <typename T>
 void IntegerPower(const void* const* operands, const ptrdiff_t* numbers, void* result,
                   ptrdiff_t count) {
-  FlushDenormals flush;
-  const T* x = Operand<T>(operands, 0);
-  T* out = static_cast<T*>(result);
-  const ptrdiff_t power = numbers[0] < 0 ? -numbers[0] : numbers[0];
-  constexpr ptrdiff_t kBlock = 1024;
-  for (ptrdiff_t begin = 0; begin < count; begin += kBlock, x += kBlock, out += kBlock) {
-    const ptrdiff_t size = std::min(kBlock, count - begin);
-    // x to the power of the first digit.
-    std::copy_n(x, size, out);
-    if (power == 0) std::fill_n(out, size, T(1));
-    for (int bit = 61; bit >= 0; --bit) {
-      if (power >> bit <= 1) continue;
-      if (power >> bit & 1) {
-        for (ptrdiff_t i = 0; i < size; ++i) out[i] *= out[i] * x[i];
-      } else {
-        for (ptrdiff_t i = 0; i < size; ++i) out[i] *= out[i];
-      }
+  DivideInCompany(count, [&](ptrdiff_t begin, ptrdiff_t end) {
+    constexpr ptrdiff_t kBlock = 1024;
+    for (; begin < end; begin += kBlock) {
+      const ptrdiff_t size = std::min(kBlock, end - begin);
+      PowersOf(Operand<T>(operands, 0) + begin, numbers[0], static_cast<T*>(result) + begin, size);
     }
-    for (ptrdiff_t i = 0; i < size && numbers[0] < 0; ++i) out[i] = T(1) / out[i];
-  }
+  });
 }
 
 // Numbers: rows that are added, and elements of each. Those whose index is out of bounds are not.

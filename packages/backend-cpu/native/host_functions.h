@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <type_traits>
 
@@ -47,8 +48,11 @@ using HostFunction = void (*)(const void* const* operands, const ptrdiff_t* numb
 // The fewest elements of which a thread that looks for work takes some.
 constexpr ptrdiff_t kDivided = 1 << 16;
 
-// Calls an elementwise function for parts of arrays whose elements have so many bytes, of which
-// threads that look for work take some (company.cc).
+// Calls part(begin, end) for parts of `count` elements, of which threads that look for work take some
+// (company.cc).
+void DivideInCompany(ptrdiff_t count, const std::function<void(ptrdiff_t, ptrdiff_t)>& part);
+
+// Calls an elementwise function for parts of arrays whose elements have so many bytes.
 void DivideInCompany(HostFunction function, const void* const* operands, const size_t* widths,
                      ptrdiff_t count_of_operands, const ptrdiff_t* steps, void* result,
                      size_t result_width, ptrdiff_t count);

@@ -250,13 +250,13 @@ int64_t BlocksOf(int64_t size) {
   return std::max<int64_t>(1, (size + kSummed<T> - 1) / kSummed<T>);
 }
 
-// What one row comes to, on this thread if `pool` is null.
-template <typename Op, typename Terms>
-typename Terms::Type FoldRow(xla::ffi::ThreadPool* pool, Terms terms, int64_t size) {
+// What one row comes to; `for_ranges(size, body)` calls body(begin, end) for parts of it.
+template <typename Op, typename ForRanges, typename Terms>
+typename Terms::Type FoldRow(const ForRanges& for_ranges, Terms terms, int64_t size) {
   using T = typename Terms::Type;
   constexpr int64_t kSize = kSummed<T>;
   std::vector<WholeOf<T>> results(BlocksOf<T>(size));
-  ForRanges(pool, size, [&](int64_t begin, int64_t end) {
+  for_ranges(size, [&](int64_t begin, int64_t end) {
     // A block belongs to the range that has its first element.
     const int64_t first = (begin + kSize - 1) / kSize, last = (end + kSize - 1) / kSize;
     if (first == last) return;
@@ -283,7 +283,10 @@ void FoldRows(xla::ffi::ThreadPool& pool, Terms terms, typename Terms::Type* to,
   constexpr int64_t kSize = kSummed<T>;
   constexpr int kMost = Terms::kSideBySide;
   if (rows == 1 || (rows < std::max<int64_t>(ThreadsOf(pool), kMost) && size >= 2 * kPerThread)) {
-    for (int64_t row = 0; row < rows; ++row) to[row] = FoldRow<Op>(&pool, terms + row * size, size);
+    const auto for_ranges = [&](int64_t count, const auto& body) { ForRanges(&pool, count, body); };
+    for (int64_t row = 0; row < rows; ++row) {
+      to[row] = FoldRow<Op>(for_ranges, terms + row * size, size);
+    }
     return;
   }
   const int64_t blocks = BlocksOf<T>(size), parts = std::min(rows, PartsOf(pool, rows * size));

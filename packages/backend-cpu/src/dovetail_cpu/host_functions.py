@@ -18,11 +18,12 @@ _MOST_ALONE: Final = 2**21
 #: As in `native/host_arrays.cc`.
 _LEAST_IN_TILES: Final = 2048
 _LONG: Final = 4096
-#: The most elements that are reduced, and raised to powers, where programs have several threads,
-#: and of which positions are found other than in long rows.
+#: The most elements that are reduced, and raised to powers, where programs have many threads, or
+#: two, of which one may help; and of which positions are found other than in long rows.
 _MOST_REDUCED: Final = 2**19
+_MOST_IN_COMPANY: Final = 2**20
 _MOST_SEARCHED: Final = 2**15
-#: The product of two longer vectors on one thread has a program.
+#: The product of two longer vectors on few threads has a program.
 _MOST_OF_VECTORS: Final = 2**20
 #: Truths of rows of so many bytes are looked through as fast as by a program of so many threads.
 _LONG_OF_TRUTHS: Final = 64
@@ -72,9 +73,13 @@ def _if_quick(sizes: Any, is_bool: bool, most: int = _MOST_REDUCED) -> Any:
         return sizes
     if sizes[2] > 1 or sizes[1] < (_LONG_OF_TRUTHS if is_bool else _LONG):
         return None
-    threads = _FEW_THREADS if is_bool else 1
-    quick = math.prod(sizes) <= _MOST_REDUCED or _threads() <= threads
-    return sizes if quick else None
+    return sizes if is_bool and _threads() <= _FEW_THREADS else _within(math.prod(sizes), sizes)
+
+
+def _within(elements: int, numbers: Any) -> Any:
+    """The numbers, if threads of a program would not be faster for so many elements."""
+    quick = elements <= _MOST_REDUCED or _threads() == 1
+    return numbers if quick or (elements <= _MOST_IN_COMPANY and _threads() <= _FEW_THREADS) else None
 
 
 def _reduction(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
@@ -146,7 +151,7 @@ def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> An
     each = rows * columns * size
     in_tiles = min(rows, columns) >= 8 and each >= _LEAST_IN_TILES
     most = _MOST_PRODUCTS if not in_tiles else _MOST_IN_TILES if batch > 1 else _MOST_ALONE
-    if batch == rows == columns == 1 and _threads() == 1:
+    if batch == rows == columns == 1 and _threads() <= _FEW_THREADS:
         most = _MOST_OF_VECTORS
     if batch * each > most:
         return None
@@ -170,9 +175,7 @@ def _conversion(params: Mapping[str, Any], operands: Sequence[Any], out: Any) ->
 
 
 def _power(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
-    if abs(params["y"]) > 64 or (math.prod(out.shape) > _MOST_REDUCED and _threads() > 1):
-        return None
-    return (params["y"],)
+    return None if abs(params["y"]) > 64 else _within(math.prod(out.shape), (params["y"],))
 
 
 def _rounding(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
@@ -329,7 +332,9 @@ def host_functions() -> Mapping[tuple[str, str], HostFunction]:
     file = kernel_library.library()
     if file is None:
         return {}
-    table = ctypes.CDLL(str(file)).dovetail_host_functions
+    library = ctypes.CDLL(str(file))
+    in_rows = ctypes.cast(library.dovetail_in_rows, ctypes.c_void_p).value or 0
+    table = library.dovetail_host_functions
     table.restype = ctypes.POINTER(_Entry)
     count = ctypes.c_size_t()
     entries = table(ctypes.byref(count))[: count.value]
@@ -338,7 +343,9 @@ def host_functions() -> Mapping[tuple[str, str], HostFunction]:
         primitive = entry.primitive.decode()
         dtype = entry.dtype.decode()
         numbers = _NUMBERS.get(primitive)
-        function = HostFunction(entry.function, entry.most, numbers, _terms(primitive, dtype))
+        function = HostFunction(
+            entry.function, entry.most, numbers, _terms(primitive, dtype), 0 if numbers else in_rows
+        )
         functions.update(
             {(primitive, name): function for name in (_ANY_DTYPE if dtype == "*" else (dtype,))}
         )

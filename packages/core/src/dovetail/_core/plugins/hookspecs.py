@@ -188,12 +188,18 @@ class HostFunction:
             `params["terms"]` then says: "numbers", elements that are not NaN; "numbers counted", 1
             for each of these; "nonzero counted", 1 for each that is not 0, to integers; "squares".
             Its numbers are None for what it cannot.
+        in_rows: of an elementwise function, the address of another one that calls it for each of
+            several rows of the result, perhaps on several threads; 0 if they are called one after
+            the other. Its numbers are the address of this function, the numbers of operands and of
+            rows, the bytes from one row to the next of each operand and of the result, then steps.
+            Its `count` is that of all rows.
     """
 
     address: int
     most: int
     numbers: Callable[[Mapping[str, Any], Sequence[Any], Any], Sequence[int] | None] | None = None
     terms: frozenset[str] = frozenset()
+    in_rows: int = 0
 
 
 @record

@@ -112,7 +112,8 @@ class _Value(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """An operation: its function and operands; the rest is as in `native/chains.h`."""
+    """An operation: its function and operands; the rest is as in `native/chains.h`, but for how many
+    rows the function computes one after the other."""
 
     address: int
     operands: tuple[_Value, ...]
@@ -120,6 +121,7 @@ class _Step(NamedTuple):
     elements: int
     rows: int
     row_bytes: tuple[int, ...]
+    in_turn: int = 1
 
 
 class _NoChain(Exception):
@@ -254,7 +256,7 @@ class _Chain:
         if numbers is None:
             raise _NoChain
         values = [self.whole(v, a) for v, a in zip(values, avals, strict=True)]
-        step = _whole_arrays(function, values, numbers, outs[0])
+        step = _whole_arrays(function.address, values, numbers, outs[0])
         return self.computed_by(step, function, outs)
 
     def _elementwise(
@@ -286,7 +288,7 @@ class _Chain:
         numbers = function.numbers(params, [part], aval)
         if numbers is None:
             raise _NoChain
-        step = _whole_arrays(function, [value], numbers, aval)
+        step = _whole_arrays(function.address, [value], numbers, aval)
         return self.computed_by(step, function, [aval], folds)[0]
 
     def computed_by(
@@ -297,7 +299,7 @@ class _Chain:
         folds = folds and len(outs) == 1 and elements <= _FOLDED and step.rows == 1
         if folds and all(v.kind == "constant" for v in step.operands):
             return [self._folded(step, outs[0])]
-        share = _STEP + (elements + _ROW * (step.rows - 1)) / function.most
+        share = _STEP + (elements + _ROW * (step.in_turn - 1)) / function.most
         self.share += share
         self.most += _STEP_OF_PROGRAM
         if function.numbers is not None and share <= LONGEST and _are_few(outs):
@@ -421,23 +423,22 @@ def _elementwise(
         for step, whole, aval in zip(outer, inner, avals, strict=True)
         if step is not None
     ]
+    row_bytes.append(count * out.dtype.itemsize)
+    steps = [int(bool(step)) for step in inner]
+    if function.in_rows and rows > 1 and count:
+        numbers = function.address, len(operands), rows, *row_bytes, *steps
+        return _whole_arrays(function.in_rows, operands, numbers, out)._replace(in_turn=rows)
     return _Step(
-        function.address,
-        tuple(operands),
-        tuple([int(bool(step)) for step in inner]),
-        count,
-        rows,
-        (*row_bytes, count * out.dtype.itemsize),
+        function.address, tuple(operands), tuple(steps), count, rows, tuple(row_bytes), rows
     )
 
 
 def _whole_arrays(
-    function: HostFunction, operands: Sequence[_Value], numbers: Sequence[int], out: Any
+    address: int, operands: Sequence[_Value], numbers: Sequence[int], out: Any
 ) -> _Step:
     """A call of a function of whole arrays."""
     nothing = (0,) * (len(operands) + 1)
-    count = math.prod(out.shape)
-    return _Step(function.address, tuple(operands), tuple(numbers), count, 1, nothing)
+    return _Step(address, tuple(operands), tuple(numbers), math.prod(out.shape), 1, nothing)
 
 
 def _relation(part: tuple[int, ...], whole: tuple[int, ...]) -> int | None:
@@ -577,7 +578,7 @@ def _chain(
             tuple([first[v.kind] + v.number for v in step.operands]),
             tuple([v.start or 0 for v in step.operands]),
             first["computed"] + number,
-            *step[2:],
+            *step[2:-1],
         )
         for step, number in chain.steps
     ]
