@@ -31,6 +31,7 @@ struct Shifted {
     const int64_t at = position + offset;
     return {x + offset, shifts, size, at, shifts[at / size]};
   }
+  void FetchAhead(int64_t i) const { dovetail::FetchAhead(x + i); }
   template <typename V>
   DOVETAIL_INLINE V At(int64_t i) const {
     return F::Of(Load<V>(x + i) - shift);
@@ -45,6 +46,7 @@ struct Differences {
   const T *x, *y;
 
   Differences operator+(int64_t offset) const { return {x + offset, y + offset}; }
+  void FetchAhead(int64_t i) const { dovetail::FetchAhead(x + i), dovetail::FetchAhead(y + i); }
   template <typename V>
   DOVETAIL_INLINE V At(int64_t i) const {
     return F::Of(Load<V>(x + i) - Load<V>(y + i));

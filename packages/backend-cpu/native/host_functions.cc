@@ -388,7 +388,75 @@ struct Complex {
       {"mul", dtype, Binary<Complex<T>, Multiply>, kMany},                                   \
       {"sub", dtype, Binary<Complex<T>, Subtract>, kMany}
 
+#if defined(DOVETAIL_AVX512)
+// Absolute values, infinite if a part is. A root takes longer than the memory, so it is estimated, and
+// corrected once; squares of other numbers than these are computed in float64.
+constexpr float kLeastSquared = 0x1p-60f, kMostSquared = 0x1p60f;
+
+__m512 OtherAbsolutes(__m512 x, __m512 y) {
+  constexpr int kLanes = 16;
+  alignas(64) float real[kLanes], imaginary[kLanes], found[kLanes];
+  _mm512_store_ps(real, x);
+  _mm512_store_ps(imaginary, y);
+  for (int i = 0; i < kLanes; ++i) {
+    const double a = real[i], b = imaginary[i], infinity = std::numeric_limits<double>::infinity();
+    const bool is_infinite = (std::fabs(a) == infinity) | (std::fabs(b) == infinity);
+    found[i] = float(is_infinite ? infinity : std::sqrt(a * a + b * b));
+  }
+  return _mm512_load_ps(found);
+}
+
+// The first eight numbers are in one vector, the others in the next.
+inline __m512 Absolutes(__m512 first, __m512 second) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+  const __m512 x = _mm512_permutex2var_ps(first, even, second);
+  const __m512 y = _mm512_permutex2var_ps(first, odd, second);
+  constexpr int kGreaterOfAbsolutes = 0b1011;
+  const __m512 greater = _mm512_range_ps(x, y, kGreaterOfAbsolutes);
+  const __m512 square = _mm512_fmadd_ps(x, x, _mm512_mul_ps(y, y));
+  const __m512 inverse = _mm512_rsqrt14_ps(square);
+  const __m512 root = _mm512_mul_ps(square, inverse);
+  const __m512 rest = _mm512_fnmadd_ps(root, root, square);
+  const __m512 half = _mm512_mul_ps(inverse, _mm512_set1_ps(0.5f));
+  const __m512 found = _mm512_fmadd_ps(rest, half, root);
+  const __mmask16 usual =
+      _mm512_cmp_ps_mask(greater, _mm512_set1_ps(kLeastSquared), _CMP_GE_OQ) &
+      _mm512_cmp_ps_mask(greater, _mm512_set1_ps(kMostSquared), _CMP_LE_OQ);
+  if (usual == 0xffff) return found;
+  return _mm512_mask_mov_ps(OtherAbsolutes(x, y), usual, found);
+}
+
+void AbsolutePart(const void* const* operands, const ptrdiff_t* steps, void* result,
+                  ptrdiff_t count) {
+  FlushDenormals flush;
+  constexpr ptrdiff_t kLanes = 16;
+  const float* x = static_cast<const float*>(operands[0]);
+  float* out = static_cast<float*>(result);
+  const auto some = [&](ptrdiff_t size) {
+    const auto mask = uint32_t((uint64_t{1} << (2 * size)) - 1);
+    const __m512 first = _mm512_maskz_loadu_ps(__mmask16(mask), x);
+    const __m512 second = _mm512_maskz_loadu_ps(__mmask16(mask >> kLanes), x + kLanes);
+    _mm512_mask_storeu_ps(out, __mmask16((1u << size) - 1), Absolutes(first, second));
+  };
+  if (steps[0] == 0) {
+    if (count != 0) some(1), std::fill_n(out, count, *out);
+    return;
+  }
+  for (; count >= kLanes; count -= kLanes, x += 2 * kLanes, out += kLanes) {
+    constexpr ptrdiff_t kAhead = 512;
+    __builtin_prefetch(x + kAhead), __builtin_prefetch(x + kAhead + kLanes);
+    __builtin_prefetch(out + kAhead, 1);
+    some(kLanes);
+  }
+  some(count);
+}
+#endif
+
 const HostEntry kEntries[] = {
+#if defined(DOVETAIL_AVX512)
+    {"abs", "complex64", Divided<AbsolutePart, float, Complex<float>>, kMany},
+#endif
     DOVETAIL_FOR_COMPLEX(float, "complex64"),
     DOVETAIL_FOR_COMPLEX(double, "complex128"),
     DOVETAIL_FOR_FLOATS(float, "float32"),

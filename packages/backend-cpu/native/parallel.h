@@ -80,7 +80,7 @@ class Lookouts {
   bool Any() const { return Count() > 0; }
   int64_t Count() const { return count_.load(std::memory_order_relaxed); }
 
-  // Whether a thread should come to look: none does, the last kernel that had use for one has just
+  // Whether a thread should come to look: none does, a kernel that may have had use for one has just
   // ended, and none has been called of late. One that sleeps needs some 0.05 ms to come; one that has
   // not come long after is busy.
   bool AreWanted() {
@@ -91,7 +91,7 @@ class Lookouts {
     return now - last > Nanoseconds(kPatience) && called_.compare_exchange_strong(last, now);
   }
 
-  // Notes that what has use for threads that look ends now.
+  // Notes that what may have use for threads that look ends now.
   void NoteEnd() { ended_.store(Now(), std::memory_order_relaxed); }
 
   // Gives a task to a thread that looks for one; returns whether there was one.
@@ -229,7 +229,7 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
       EndIfInterrupted();
       body(i);
     }
-    return;
+    return lookouts.NoteEnd();
   }
   const auto give = [&](const auto& work) {
     if (lookouts.Give(work)) return true;
@@ -240,6 +240,7 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
     return true;
   };
   Share(helpers, count, give, body);
+  lookouts.NoteEnd();
 }
 
 // Elements for which one more thread is worth its while, where there are many.
@@ -254,10 +255,12 @@ inline int64_t LeastDivided(int64_t threads) {
 // The fewest if a thread looks for work already.
 constexpr int64_t kLeastInCompany = 1 << 16;
 
-// The number of equal parts into which `size` elements are divided among threads.
+// The number of equal parts into which `size` elements are divided among threads. Where kernels with
+// fewer elements than are divided follow each other, one of them wakes a thread, which helps the next.
 inline int64_t PartsOf(const xla::ffi::ThreadPool& pool, int64_t size) {
   const int64_t threads = ThreadsOf(pool);
-  if (size < LeastDivided(threads)) return 1;
+  if (threads == 1 || size < kLeastInCompany) return 1;
+  if (size < LeastDivided(threads) && !lookouts.Any() && !lookouts.AreWanted()) return 1;
   return std::max<int64_t>(1, std::min(threads, size / kPerThread));
 }
 

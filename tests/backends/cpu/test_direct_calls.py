@@ -116,6 +116,29 @@ def test_complex_numbers(name: str, dtype: str) -> None:
         np.testing.assert_allclose(function(x, 2), dt.jit(function)(x, 2), rtol=1e-6)
 
 
+#: What absolute values of complex numbers must not lose, or make infinite.
+PARTS = np.float32([0, -0.0, 1, -2.5, np.inf, -np.inf, np.nan, 3e38, 1e-37, 2e-30, 5e20])
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 1000, 2**16 + 3])
+def test_absolute_values_of_complex_numbers(size: int) -> None:
+    """Of each alone, and of others beside them: the same bits."""
+    special = np.stack(np.meshgrid(PARTS, PARTS), -1).view(np.complex64).ravel()
+    normal = np.random.default_rng(size).normal(size=(2 * size)).astype("float32").view("complex64")
+    for values in (normal, np.resize(special, size), np.where(normal.real > 0, normal, special[5])):
+        found = np.asarray(jnp.abs(jnp.asarray(values)))
+        exact = np.hypot(values.real.astype(float), values.imag)
+        with np.errstate(over="ignore"):
+            wanted = exact.astype("float32")
+        ends = np.isnan(wanted) | np.isinf(wanted) | (wanted == 0)
+        np.testing.assert_array_equal(found[ends], wanted[ends])
+        units = np.abs(found[~ends] - exact[~ends]) / np.spacing(wanted[~ends])
+        assert units.max(initial=0) < 1.5
+        parts = [jnp.abs(jnp.asarray(values[i : i + 16])) for i in range(3, size, 4099)]
+        for part, i in zip(parts, range(3, size, 4099), strict=True):
+            np.testing.assert_array_equal(part, found[i : i + 16])
+
+
 def test_choices() -> None:
     for values in VALUES.values():
         x, y = (jnp.asarray(np.ascontiguousarray(v)) for v in np.meshgrid(values, values))
@@ -316,16 +339,16 @@ def test_larger_arrays_are_reduced_where_threads_are_few(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runtime, "num_threads", lambda: threads)
-    x = np.linspace(-3, 3, 10**6, dtype=np.float32)
-    for function, most in [(jnp.sum, 1), (jnp.argmax, 1), (jnp.any, 2), (jnp.argmin, 2)]:
-        a = x > 0 if most == 2 else x
-        compiled, placed = dt.jit(lambda a, function=function: function(a)), jnp.asarray(a)
-        with dt.direct_calls("all"):
-            for _ in range(2):
-                found = compiled(placed)
-        assert (held_value(found) is not None) == (threads <= most)
-        exact = getattr(np, function.__name__)(a)
-        np.testing.assert_allclose(found, exact, atol=1)
+    for size, most in ((10**6, 2), (2**19, 3)):
+        x = np.linspace(-3, 3, size, dtype=np.float32)
+        for function in (jnp.sum, jnp.argmax, jnp.any, jnp.argmin):
+            a = x > 0 if function in (jnp.any, jnp.argmin) else x
+            compiled, placed = dt.jit(lambda a, function=function: function(a)), jnp.asarray(a)
+            with dt.direct_calls("all"):
+                for _ in range(2):
+                    found = compiled(placed)
+            assert (held_value(found) is not None) == (threads <= most)
+            np.testing.assert_allclose(found, getattr(np, function.__name__)(a), atol=1)
 
 
 @pytest.mark.parametrize("number", [2, -0.5, np.inf, np.nan, -0.0])

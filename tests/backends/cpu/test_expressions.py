@@ -93,8 +93,7 @@ def test_one_number_for_all(drawn: Callable[..., Any]) -> None:
         lambda x: (jnp.sin(x) + 1, x),
         lambda x: jnp.sin(x) + x.sum(),
         lambda x: (((((x * x + 1) * x + 1) * x + 1) * x + 1) * x + 1) * x + jnp.sin(x),
-        # Operations without operands, with several results, and with programs inside.
-        lambda x: jnp.sin(x) * jnp.cos(lax.iota("float32", 5000)),
+        # Operations with several results, and with programs inside.
         lambda x: jnp.sin(x) * jnp.cos(lax.sort((x, -x), num_keys=1)[1]),
         lambda x: jnp.sin(x) * jnp.cos(lax.scan(lambda c, a: (c + a, c), 0.0, x)[1]),
         lambda x: jnp.sin(x) * jnp.cos(lax.cond(x[0] > 0, lambda v: v, lambda v: -v, x)),
@@ -214,6 +213,10 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "one dimension more": lambda x: x[:, None] - x[0],
     "transposed blocks": lambda x: x.reshape(5, -1, 1000).transpose(1, 0, 2) + x[0],
     "called": lambda x: dt.jit(lambda y: y[1:])(x) - x[3],
+    "a lower triangle": jnp.tril,
+    "an upper triangle": lambda x: jnp.triu(x, -7),
+    "another row": lambda x: jnp.where(lax.broadcasted_iota("int32", x.shape, 0) == 3, x[7], x),
+    "counts of both kinds": lambda x: lax.iota("float32", 1000)[None] * x,
 }
 OF_DTYPES = [
     *(("float32", name) for name in VIEWS),
@@ -268,6 +271,13 @@ def test_functions_of_views(drawn: Callable[..., Any]) -> None:
     compiled = dt.jit(lambda x: jnp.sin(x[1:] - x[:-1]) * x[0])
     assert KERNEL in compiled.lower(x).as_text()
     np.testing.assert_allclose(compiled(x), np.sin(x[1:] - x[:-1]) * x[0], rtol=1e-5, atol=1e-6)
+
+
+def test_functions_of_counts(drawn: Callable[..., Any]) -> None:
+    x = drawn("float32", 70, 1000)
+    compiled = dt.jit(lambda x: jnp.sin(x) * jnp.cos(lax.broadcasted_iota("float32", x.shape, 1)))
+    assert KERNEL in compiled.lower(x).as_text()
+    np.testing.assert_allclose(compiled(x), np.sin(x) * np.cos(np.arange(1000)), atol=1e-5)
 
 
 def test_arguments_that_are_not_read(drawn: Callable[..., Any], several_threads: None) -> None:

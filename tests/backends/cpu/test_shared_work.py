@@ -78,6 +78,15 @@ FUNCTIONS: list[tuple[str, int, Callable[..., dt.Array]]] = [
     ("bool", 2, jnp.logical_xor),
     ("bool", 3, lax.select),
     ("complex64", 2, jnp.multiply),
+    ("float32", 1, jnp.sum),
+    ("float32", 1, jnp.prod),
+    ("float32", 1, jnp.max),
+    ("float32", 1, jnp.argmin),
+    ("float32", 1, lambda x: x**3),
+    ("float64", 2, jnp.dot),
+    ("int32", 1, jnp.min),
+    ("int8", 1, jnp.max),
+    ("uint8", 1, jnp.min),
 ]
 
 
@@ -105,6 +114,41 @@ def test_long_calls_without_a_program(size: int, callers: int, directly: None) -
 
     with ThreadPoolExecutor(callers) as pool:
         assert not list(chain(*pool.map(call, range(callers))))
+
+
+@pytest.mark.parametrize("shape", [(2, 2**16), (3, 2**15), (300, 301), (2**15, 3), (1, 2**16)])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_long_calls_of_rows(shape: tuple[int, int], dtype: str, directly: None) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
+    row, column = x[:1], x[:, 1:2]
+    functions: list[Callable[..., dt.Array]] = [
+        lambda x, row, column: x + row,
+        lambda x, row, column: lax.ge(column, x),
+        lambda x, row, column: jnp.where(x > 0, row, column),
+        lambda x, row, column: row * column,
+    ]
+    for function in functions:
+        given = dt.device_put((x, row, column))
+        with dt.direct_calls("none"):
+            expected = np.asarray(function(*given))
+        compiled = dt.jit(function)
+        for _ in range(50):
+            np.testing.assert_array_equal(compiled(*given), expected)
+
+
+def test_threads_may_still_run_everywhere(run: Callable[..., str]) -> None:
+    """Those that help leave the processor of their caller for a moment only."""
+    code = """
+import os
+import numpy as np
+import dovetail as dt, dovetail.numpy as jnp
+x = dt.device_put(np.ones(2**20, np.float32))
+for _ in range(300):
+    dt.jit(jnp.sort)(x).block_until_ready()
+threads = map(int, os.listdir("/proc/self/task"))
+print({frozenset(os.sched_getaffinity(t)) for t in threads} == {frozenset(os.sched_getaffinity(0))})
+"""
+    assert run(code, DOVETAIL_NUM_THREADS="2") == "True\n"
 
 
 def test_threads_come_to_help_calls_without_a_program(run: Callable[..., str]) -> None:

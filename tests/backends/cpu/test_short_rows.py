@@ -35,6 +35,22 @@ def test_products(shape: tuple[int, ...], dtype: str) -> None:
         np.testing.assert_allclose(np.asarray(batched), x @ w, atol=16 * float(np.finfo(dtype).eps))
 
 
+@pytest.mark.skipif(library() is None, reason="no kernels were built: there is no C++ compiler")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6, 7, 8])
+def test_products_of_many_alone(size: int, dtype: str) -> None:
+    """By a kernel, where nothing that could be fused follows."""
+    x, w = (RANDOM.normal(size=s).astype(dtype) for s in ((70_001, size), size))
+    x[5, 0], x[77, -1], x[64 * 9 : 64 * 9 + 70] = np.nan, np.inf, -0.0
+    with dt.enable_x64(True):
+        product = dt.jit(jnp.matmul)
+        assert "dovetail_matrix_vector" in product.lower(x, w).as_text()
+        assert "dovetail_matrix_vector" not in dt.jit(lambda x, w: -(x @ w)).lower(x, w).as_text()
+        found = np.asarray(product(x, w))
+        tolerance = 16 * float(np.finfo(dtype).eps)
+        np.testing.assert_allclose(found, x @ w, rtol=tolerance, atol=tolerance)
+
+
 def test_numbers_that_are_not_finite() -> None:
     x = np.ones((600, 3), np.float32)
     x[3, 1], x[5, 0], x[7] = np.nan, np.inf, -0.0

@@ -78,8 +78,14 @@ def _if_quick(sizes: Any, is_bool: bool, most: int = _MOST_REDUCED) -> Any:
 
 def _within(elements: int, numbers: Any) -> Any:
     """The numbers, if threads of a program would not be faster for so many elements."""
-    quick = elements <= _MOST_REDUCED or _threads() == 1
-    return numbers if quick or (elements <= _MOST_IN_COMPANY and _threads() <= _FEW_THREADS) else None
+    threads = _threads()
+    if threads == 1:
+        return numbers
+    return (
+        numbers
+        if elements <= (_MOST_REDUCED if threads > _FEW_THREADS else _MOST_IN_COMPANY)
+        else None
+    )
 
 
 def _reduction(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:

@@ -105,7 +105,8 @@ def _of_vectors(context: Any, operands: Any, dimension_numbers: Any) -> Any:
 
 
 def _short_rows(context: Any, operands: Any, dimension_numbers: Any) -> Any:
-    """Many short rows times a vector, as a sum of columns, which XLA vectorizes."""
+    """Many short rows times a vector, as a sum of columns, which XLA makes vectors of, and one loop
+    with what follows; by a kernel if nothing does."""
     (out,) = context.avals_out
     contracting, (batch, _) = dimension_numbers
     found = zip(operands, context.avals_in, contracting, strict=True)
@@ -121,6 +122,11 @@ def _short_rows(context: Any, operands: Any, dimension_numbers: Any) -> Any:
         or context.divides
     ):
         return NotImplemented
+    program = context.program
+    is_last = program is not None and program.eqns[-1] is context.equation
+    name = out.dtype.name
+    if is_last and out.size >= MANY and name in kernels.MATRIX_VECTOR and kernels.usable(context):
+        return kernels.call(context, kernels.MATRIX_VECTOR[name], [rows, vector], [out], 0)[0]
     column = aval.update(shape=(*out.shape, 1))
     one, number = short.update(shape=(1,)), short.update(shape=())
     total = None

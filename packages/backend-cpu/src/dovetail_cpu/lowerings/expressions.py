@@ -85,6 +85,21 @@ class _Value(NamedTuple):
     number: int
 
 
+class _Count(NamedTuple):
+    """The integers, or floats, from one on."""
+
+    length: int
+    dtype: Any
+    start: int = 0
+
+    def made(self, context: Any, aval: Any) -> Any:
+        """The array, whose type but for shape and dtype is that of `aval`."""
+        own = aval.update(shape=(self.length,), dtype=self.dtype)
+        from_zero = context.iota(own, 0)
+        start = context.constant(self.start, own)
+        return context.add(from_zero, start, own) if self.start else from_zero
+
+
 class _Expression:
     """The steps by which a program computes its result.
 
@@ -96,8 +111,10 @@ class _Expression:
         self.names: list[str] = []
         self.operands: list[list[_Value | int]] = []
         self.constants: list[int] = []
-        #: The numbers of the arguments that are read, and what is seen of these.
+        #: The numbers of the arguments that are read, and what is seen of these. Counts have the
+        #: numbers after those of the program.
         self.arguments: list[int] = []
+        self.counts: list[_Count] = []
         self.views: list[View] = []
         self.cost = self.unfused = 0
         self.must_be_alone = False
@@ -120,11 +137,36 @@ class _Expression:
                 self._compute(called.jaxpr)
                 found = zip(eqn.outvars, map(self._read, called.jaxpr.outvars), strict=True)
                 self._values.update(found)
-            elif len(eqn.outvars) == 1 and eqn.invars:
+            elif len(eqn.outvars) == 1:
                 (out,) = eqn.outvars
-                self._values[out] = self._of(eqn, out)
+                self._values[out] = self._of(eqn, out) if eqn.invars else self._count(eqn, out.aval)
             else:
                 raise KeyError(eqn.primitive.name)
+
+    def _count(self, eqn: Any, aval: Any) -> View:
+        if eqn.primitive.name != "iota":
+            raise KeyError(eqn.primitive.name)
+        dimension = eqn.params["dimension"]
+        source = self._source(_Count(aval.shape[dimension], aval.dtype))
+        return View(source, 0, aval.shape, tuple(int(d == dimension) for d in range(aval.ndim)))
+
+    def _source(self, count: _Count) -> int:
+        if count not in self.counts:
+            self.counts.append(count)
+            self._is_one.append(count.length == 1)
+        return len(self._is_one) - len(self.counts) + self.counts.index(count)
+
+    def _counted_on(self, eqn: Any, first: View) -> View | None:
+        """A count from another number, if it is one to which an integer is added."""
+        number = first.source - len(self._is_one) + len(self.counts)
+        other = eqn.invars[1] if len(eqn.invars) == 2 else None
+        if eqn.primitive.name != "add" or number < 0 or not isinstance(other, Literal):
+            return None
+        count = self.counts[number]
+        if count.dtype.kind not in "iu" or other.aval.shape:
+            return None
+        later = count._replace(start=count.start + int(other.val))
+        return first._replace(source=self._source(later))
 
     def _of(self, eqn: Any, out: Any) -> _Value | View:
         name = eqn.primitive.name
@@ -132,7 +174,7 @@ class _Expression:
         values = [self._read(x) for x in eqn.invars]
         first = values[0]
         if isinstance(first, View):
-            moved = first.moved(eqn, out.aval.shape)
+            moved = first.moved(eqn, out.aval.shape) or self._counted_on(eqn, first)
             if moved is not None:
                 return moved
         elif name == "broadcast_in_dim" and eqn.invars[0].aval.shape == ():
@@ -278,7 +320,8 @@ def _whole(context: Any, values: tuple[Any, ...], called: Any) -> Any:
         return NotImplemented
     if expression.views and not expression.unfused and _is_kernel(called):
         return NotImplemented
-    operands = [arguments[i] for i in expression.arguments]
+    made = [count.made(context, out) for count in expression.counts]
+    operands = [[*arguments, *made][i] for i in expression.arguments]
     attributes = expression.attributes()
     return kernels.call(context, kernels.EXPRESSION, operands, [out], 0, **attributes)[0]
 

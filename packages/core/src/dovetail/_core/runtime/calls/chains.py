@@ -112,8 +112,8 @@ class _Value(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """An operation: its function and operands; the rest is as in `native/chains.h`, but for how many
-    rows the function computes one after the other."""
+    """An operation: its function and operands; the rest is as in `native/chains.h`, but for how
+    many rows the function computes one after the other."""
 
     address: int
     operands: tuple[_Value, ...]
