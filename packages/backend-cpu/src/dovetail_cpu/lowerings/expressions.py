@@ -68,10 +68,9 @@ _FUNCTIONS: Final = frozenset(
 #: As many steps of arithmetic take the time of the loops that a function needs around it.
 _EACH: Final = 3
 #: So much arithmetic alone takes less time than XLA's loop on several threads, which has them from
-#: so many elements on (`plugin.py`), while to wake them takes longer than to wait for memory.
+#: so many elements on (`plugin.py`).
 _FEW_STEPS: Final = 2
 _MANY: Final = 2**16
-_MOST_ALONE: Final = 2**22
 #: Rows of fewer elements take no longer than the calls of their steps.
 _SHORT: Final = 128
 #: Powers that are made of products.
@@ -255,8 +254,7 @@ class _Expression:
         if self.unfused:
             return len(self.names) > 1 and self.cost <= _EACH * self.unfused
         few = 1 <= len(self.names) <= _FEW_STEPS
-        many = _MANY < math.prod(self._shape) <= _MOST_ALONE
-        return few and many and runtime.num_threads() > 1
+        return few and math.prod(self._shape) > _MANY and runtime.num_threads() > 1
 
     def attributes(self) -> Mapping[str, Any]:
         """What the kernel is told."""
