@@ -32,7 +32,7 @@ namespace ffi = xla::ffi;
 // What is computed of a sum; `kExponential` of its product with a number, of float32 alone.
 enum Function : int64_t { kSum, kRoot, kExponential };
 
-constexpr int kRows = kManyRegisters ? 5 : 4;
+constexpr int kRows = kManyRegisters ? 6 : 4;
 constexpr int kVectors = kManyRegisters ? 4 : 2;
 template <typename T>
 constexpr int kColumns = kVectors * kLanes<T>;
@@ -75,19 +75,21 @@ DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* colu
 
 // The same for any size.
 template <typename T, bool kSquared>
-void SumInPairs(const T* const* rows, int64_t size, const T* columns, T* sums) {
-  if (size <= kSummed) return Differences<T, kSquared>(rows, size, columns, sums, kColumns<T>);
+void SumInPairs(const T* const* rows, int64_t size, const T* columns, T* sums, int64_t stride) {
+  if (size <= kSummed) return Differences<T, kSquared>(rows, size, columns, sums, stride);
   const int64_t half = size / 2;
   const T* others[kRows];
   for (int r = 0; r < kRows; ++r) others[r] = rows[r] + half;
-  SumInPairs<T, kSquared>(rows, half, columns, sums);
+  SumInPairs<T, kSquared>(rows, half, columns, sums, stride);
   columns += half * kColumns<T>;
   if (size - half <= kSummed) {
-    return Differences<T, kSquared, true>(others, size - half, columns, sums, kColumns<T>);
+    return Differences<T, kSquared, true>(others, size - half, columns, sums, stride);
   }
   T rest[kRows * kColumns<T>];
-  SumInPairs<T, kSquared>(others, size - half, columns, rest);
-  for (int i = 0; i < kRows * kColumns<T>; ++i) sums[i] += rest[i];
+  SumInPairs<T, kSquared>(others, size - half, columns, rest, kColumns<T>);
+  for (int r = 0; r < kRows; ++r) {
+    for (int j = 0; j < kColumns<T>; ++j) sums[r * stride + j] += rest[r * kColumns<T> + j];
+  }
 }
 
 template <typename T>
@@ -97,21 +99,51 @@ void Roots(T* x, int64_t count) {
 
 #if defined(__AVX512F__)
 // The instruction for roots takes longer than an estimate and what a square leaves of the value,
-// which gives 0.6 units in the last place. There are whole vectors.
+// which gives 0.6 units in the last place, in float64 after a step that doubles the digits.
+__m512 RootFromEstimate(__m512 value) {
+  const __m512 inverse = _mm512_rsqrt14_ps(value);
+  const __m512 half = _mm512_mul_ps(inverse, _mm512_set1_ps(0.5f));
+  const __m512 root = _mm512_mul_ps(value, inverse);
+  return _mm512_fmadd_ps(_mm512_fnmadd_ps(root, root, value), half, root);
+}
+
+__m512d RootFromEstimate(__m512d value) {
+  const __m512d inverse = _mm512_rsqrt14_pd(value), one_half = _mm512_set1_pd(0.5);
+  __m512d half = _mm512_mul_pd(inverse, one_half), root = _mm512_mul_pd(value, inverse);
+  const __m512d rest = _mm512_fnmadd_pd(root, half, one_half);
+  root = _mm512_fmadd_pd(root, rest, root), half = _mm512_fmadd_pd(half, rest, half);
+  return _mm512_fmadd_pd(_mm512_fnmadd_pd(root, root, value), half, root);
+}
+
 void Roots(float* x, int64_t count) {
-  for (int64_t i = 0; i < count; i += kLanes<float>) {
-    const __m512 value = _mm512_loadu_ps(x + i);
-    const __mmask16 usual = _mm512_cmp_ps_mask(value, _mm512_set1_ps(0x1p-80f), _CMP_GE_OQ) &
-                            _mm512_cmp_ps_mask(value, _mm512_set1_ps(0x1p120f), _CMP_LE_OQ);
-    if (usual != 0xFFFF) {
-      _mm512_storeu_ps(x + i, _mm512_sqrt_ps(value));
-      continue;
+  for (int64_t i = 0; i < count; i += kColumns<float>) {
+    __m512 value[kVectors];
+    __mmask16 usual = 0xFFFF;
+    for (int v = 0; v < kVectors; ++v) {
+      value[v] = _mm512_loadu_ps(x + i + v * kLanes<float>);
+      usual = _mm512_mask_cmp_ps_mask(usual, value[v], _mm512_set1_ps(0x1p-80f), _CMP_GE_OQ);
+      usual = _mm512_mask_cmp_ps_mask(usual, value[v], _mm512_set1_ps(0x1p120f), _CMP_LE_OQ);
     }
-    const __m512 inverse = _mm512_rsqrt14_ps(value);
-    const __m512 half = _mm512_mul_ps(inverse, _mm512_set1_ps(0.5f));
-    const __m512 root = _mm512_mul_ps(value, inverse);
-    const __m512 rest = _mm512_fnmadd_ps(root, root, value);
-    _mm512_storeu_ps(x + i, _mm512_fmadd_ps(rest, half, root));
+    for (int v = 0; v < kVectors; ++v) {
+      const __m512 root = usual == 0xFFFF ? RootFromEstimate(value[v]) : _mm512_sqrt_ps(value[v]);
+      _mm512_storeu_ps(x + i + v * kLanes<float>, root);
+    }
+  }
+}
+
+void Roots(double* x, int64_t count) {
+  for (int64_t i = 0; i < count; i += kColumns<double>) {
+    __m512d value[kVectors];
+    __mmask8 usual = 0xFF;
+    for (int v = 0; v < kVectors; ++v) {
+      value[v] = _mm512_loadu_pd(x + i + v * kLanes<double>);
+      usual = _mm512_mask_cmp_pd_mask(usual, value[v], _mm512_set1_pd(0x1p-800), _CMP_GE_OQ);
+      usual = _mm512_mask_cmp_pd_mask(usual, value[v], _mm512_set1_pd(0x1p1000), _CMP_LE_OQ);
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      const __m512d root = usual == 0xFF ? RootFromEstimate(value[v]) : _mm512_sqrt_pd(value[v]);
+      _mm512_storeu_pd(x + i + v * kLanes<double>, root);
+    }
   }
 }
 #endif
@@ -132,14 +164,14 @@ void Rows(const T* x, int64_t count, int64_t size, const T* turned, T* to, int64
   for (int64_t i = 0; i < count; i += kRows) {
     const T* rows[kRows];  // The last row stands in for those beyond.
     for (int r = 0; r < kRows; ++r) rows[r] = x + std::min(i + r, count - 1) * size;
-    if (size <= kSummed && columns == kColumns<T> && i + kRows <= count) {
-      Differences<T, kSquared>(rows, size, turned, to + i * stride, stride);
+    if (columns == kColumns<T> && i + kRows <= count) {
+      SumInPairs<T, kSquared>(rows, size, turned, to + i * stride, stride);
       for (int r = 0; r < kRows; ++r) {
         Apply(function, factor, to + (i + r) * stride, kColumns<T>);
       }
       continue;
     }
-    SumInPairs<T, kSquared>(rows, size, turned, sums);
+    SumInPairs<T, kSquared>(rows, size, turned, sums, kColumns<T>);
     Apply(function, factor, sums, kRows * kColumns<T>);
     for (int64_t r = 0; r < std::min<int64_t>(kRows, count - i); ++r) {
       std::memcpy(to + (i + r) * stride, sums + r * kColumns<T>, columns * sizeof(T));
