@@ -4,13 +4,17 @@
 // vectors are rows of the second matrix, a few vectors of which are turned at a time, and tiles of
 // the result stay in registers. Roots and exponentials of the sums are taken before they are
 // written: a loop of XLA's takes longer to compile than all the rest.
+//
+// Squares of long rows are |x|^2 + |y|^2 - 2 x y, which is half of the arithmetic. Where that comes
+// to less than a third of |x|^2 + |y|^2, so that digits are lost, differences are squared; each pair
+// decides for itself, so that it has the same bits wherever it lies.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
-#include <vector>
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -18,6 +22,7 @@
 
 #include "exponentials.h"
 #include "kernel.h"
+#include "memory.h"
 #include "parallel.h"
 #include "tiles.h"
 #include "transposition.h"
@@ -39,14 +44,21 @@ constexpr int kColumns = kVectors * kLanes<T>;
 
 // Differences that are added up one by one; the sums are added up in pairs.
 constexpr int64_t kSummed = 32;
+// The least numbers of a row whose squares are found by products, and rows of the two matrices.
+constexpr int64_t kLeastByProducts = 32, kLeastRowsByProducts = 64;
+// How many pairs say whether products would do for nearly all.
+constexpr int64_t kSamples = 256;
 // Rows of the first matrix for which columns are turned once.
 constexpr int64_t kRowsOfTask = 1000;
 // Rows that are mirrored at once.
 constexpr int64_t kMirrored = 8 * kRows;
 
-// sums[r][j] (+)= sum over k of the differences of rows[r][k] and columns[k][j].
-template <typename T, bool kSquared, bool kAdd = false>
-DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* columns, T* sums,
+// What is added up of two numbers.
+enum class Term { kSquare, kSize, kProduct };
+
+// sums[r][j] (+)= sum over k of the terms of rows[r][k] and columns[k][j].
+template <typename T, Term kTerm, bool kAdd = false>
+DOVETAIL_WIDE void SumTerms(const T* const* rows, int64_t size, const T* columns, T* sums,
                                int64_t stride) {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
   Vector total[kRows][kVectors] = {};
@@ -61,8 +73,12 @@ DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* colu
       const T value = rows[r][k];
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
+        if constexpr (kTerm == Term::kProduct) {
+          total[r][v] += value * column[v];
+          continue;
+        }
         const Vector difference = value - column[v];
-        if constexpr (kSquared) {
+        if constexpr (kTerm == Term::kSquare) {
           total[r][v] += difference * difference;
         } else {
           total[r][v] += difference < 0 ? -difference : difference;
@@ -74,19 +90,19 @@ DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* colu
 }
 
 // The same for any size.
-template <typename T, bool kSquared>
+template <typename T, Term kTerm>
 void SumInPairs(const T* const* rows, int64_t size, const T* columns, T* sums, int64_t stride) {
-  if (size <= kSummed) return Differences<T, kSquared>(rows, size, columns, sums, stride);
+  if (size <= kSummed) return SumTerms<T, kTerm>(rows, size, columns, sums, stride);
   const int64_t half = size / 2;
   const T* others[kRows];
   for (int r = 0; r < kRows; ++r) others[r] = rows[r] + half;
-  SumInPairs<T, kSquared>(rows, half, columns, sums, stride);
+  SumInPairs<T, kTerm>(rows, half, columns, sums, stride);
   columns += half * kColumns<T>;
   if (size - half <= kSummed) {
-    return Differences<T, kSquared, true>(others, size - half, columns, sums, stride);
+    return SumTerms<T, kTerm, true>(others, size - half, columns, sums, stride);
   }
   T rest[kRows * kColumns<T>];
-  SumInPairs<T, kSquared>(others, size - half, columns, rest, kColumns<T>);
+  SumInPairs<T, kTerm>(others, size - half, columns, rest, kColumns<T>);
   for (int r = 0; r < kRows; ++r) {
     for (int j = 0; j < kColumns<T>; ++j) sums[r * stride + j] += rest[r * kColumns<T> + j];
   }
@@ -156,27 +172,126 @@ void Apply(int64_t function, T factor, T* sums, int64_t count) {
   }
 }
 
+// |row|^2, or NaN where sums and products of such might overflow.
+template <typename T>
+T SquareOf(const T* row, int64_t size) {
+  constexpr int kLane = 16;
+  double lanes[kLane] = {};
+  int64_t k = 0;
+  for (; k + kLane <= size; k += kLane) {
+    for (int lane = 0; lane < kLane; ++lane) lanes[lane] += double{row[k + lane]} * row[k + lane];
+  }
+  for (; k < size; ++k) lanes[k % kLane] += double{row[k]} * row[k];
+  for (int half = kLane / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0] < std::numeric_limits<T>::max() / 16 ? T(lanes[0])
+                                                       : std::numeric_limits<T>::quiet_NaN();
+}
+
+// Whether so much is left of the squares of two rows that their products have said enough.
+template <typename T, typename Number, typename Other>
+inline __attribute__((always_inline)) auto IsEnough(const Number& left, const Other& squares) {
+  // What is lost below the least numbers is small beside this.
+  constexpr T kTiny = sizeof(T) == 4 ? T(0x1p-80) : T(0x1p-800);
+  return squares <= 3 * left - kTiny;
+}
+
+// Turns products of a tile into squares of differences, or NaN where these are to be computed;
+// returns whether any are.
+template <typename T>
+DOVETAIL_WIDE bool SquaresFromProducts(T* products, int64_t stride, const T* row_squares,
+                                       const T* column_squares) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+  Vector squares[kVectors], all = {};
+  std::memcpy(squares, column_squares, sizeof(squares));
+  for (int r = 0; r < kRows; ++r, products += stride) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      Vector found;
+      std::memcpy(&found, products + v * kLanes<T>, sizeof(Vector));
+      const Vector both = row_squares[r] + squares[v];
+      found = both - 2 * found;
+      found = IsEnough<T>(found, both) ? found : kNan - Vector{};
+      all += found;
+      std::memcpy(products + v * kLanes<T>, &found, sizeof(Vector));
+    }
+  }
+  T sum = 0;
+  for (int lane = 0; lane < kLanes<T>; ++lane) sum += all[lane];
+  return std::isnan(sum);
+}
+
+// A matrix whose rows are rows of the result, with the squares of rows of both, if products are used.
+template <typename T>
+struct Operands {
+  const T* x;
+  int64_t count, size;
+  const T* row_squares = nullptr;
+  const T* column_squares = nullptr;
+};
+
+// The sums of a tile.
+template <typename T, Term kTerm>
+void SumTile(const Operands<T>& given, int64_t row, const T* turned, T* sums, int64_t stride) {
+  const T* rows[kRows];  // The last row stands in for those beyond.
+  T squares[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    const int64_t at = std::min(row + r, given.count - 1);
+    rows[r] = given.x + at * given.size;
+    if (given.row_squares != nullptr) squares[r] = given.row_squares[at];
+  }
+  if (given.row_squares == nullptr) {
+    return SumInPairs<T, kTerm>(rows, given.size, turned, sums, stride);
+  }
+  SumInPairs<T, Term::kProduct>(rows, given.size, turned, sums, stride);
+  if (!SquaresFromProducts(sums, stride, squares, given.column_squares)) return;
+  T differences[kRows * kColumns<T>];
+  SumInPairs<T, kTerm>(rows, given.size, turned, differences, kColumns<T>);
+  for (int r = 0; r < kRows; ++r) {
+    T* const to = sums + r * stride;
+    const T* const from = differences + r * kColumns<T>;
+    for (int j = 0; j < kColumns<T>; ++j) to[j] = std::isnan(to[j]) ? from[j] : to[j];
+  }
+}
+
 // The results of some rows of x with up to kColumns rows of y, whose elements lie in `turned`.
-template <typename T, bool kSquared>
-void Rows(const T* x, int64_t count, int64_t size, const T* turned, T* to, int64_t columns,
-          int64_t stride, int64_t function, T factor) {
+template <typename T, Term kTerm>
+void Rows(const Operands<T>& given, const T* turned, T* to, int64_t columns, int64_t stride,
+          int64_t function, T factor) {
   T sums[kRows * kColumns<T>];
-  for (int64_t i = 0; i < count; i += kRows) {
-    const T* rows[kRows];  // The last row stands in for those beyond.
-    for (int r = 0; r < kRows; ++r) rows[r] = x + std::min(i + r, count - 1) * size;
-    if (columns == kColumns<T> && i + kRows <= count) {
-      SumInPairs<T, kSquared>(rows, size, turned, to + i * stride, stride);
+  for (int64_t i = 0; i < given.count; i += kRows) {
+    if (columns == kColumns<T> && i + kRows <= given.count) {
+      SumTile<T, kTerm>(given, i, turned, to + i * stride, stride);
       for (int r = 0; r < kRows; ++r) {
         Apply(function, factor, to + (i + r) * stride, kColumns<T>);
       }
       continue;
     }
-    SumInPairs<T, kSquared>(rows, size, turned, sums, kColumns<T>);
+    SumTile<T, kTerm>(given, i, turned, sums, kColumns<T>);
     Apply(function, factor, sums, kRows * kColumns<T>);
-    for (int64_t r = 0; r < std::min<int64_t>(kRows, count - i); ++r) {
+    for (int64_t r = 0; r < std::min<int64_t>(kRows, given.count - i); ++r) {
       std::memcpy(to + (i + r) * stride, sums + r * kColumns<T>, columns * sizeof(T));
     }
   }
+}
+
+// Whether products do for all pairs that are looked at, from the rows' squares.
+template <typename T>
+bool ProductsDo(const T* x, const T* y, const T* x_squares, const T* y_squares, int64_t batch,
+                int64_t rows, int64_t columns, int64_t size) {
+  for (int64_t sample = 0; sample < kSamples; ++sample) {
+    const int64_t matrix = batch * sample / kSamples;
+    const int64_t i = 31 * sample % rows, j = (37 * sample + columns / 2) % columns;
+    if (i == j) continue;  // Perhaps the same row.
+    const int64_t row = matrix * rows + i, column = matrix * columns + j;
+    T products = 0;
+    for (int64_t k = 0; k < size; ++k) products += x[row * size + k] * y[column * size + k];
+    const T both = x_squares[row] + y_squares[column];
+    if (!IsEnough<T>(both - 2 * products, both)) return false;
+  }
+  return true;
 }
 
 template <typename T>
@@ -187,6 +302,20 @@ void DistancesOf(ffi::ThreadPool& pool, const T* x, const T* y, T* to, int64_t b
   const int64_t tasks = batch * across * down;
   // Of the pairs of rows of one matrix half is computed.
   const bool mirrored = x == y && rows == columns;
+  const bool by_products = squared && size >= kLeastByProducts &&
+                           std::min(rows, columns) >= kLeastRowsByProducts;
+  const OwnMemory<T, 1> squares(by_products ? batch * (rows + columns) : 0);
+  const T *x_squares = nullptr, *y_squares = squares.get() + batch * rows;
+  if (by_products) {
+    const auto square = [=](const T* from, int64_t count, T* to) {
+      for (int64_t i = 0; i < count; ++i) to[i] = SquareOf(from + i * size, size);
+    };
+    square(x, batch * rows, squares.get());
+    square(y, batch * columns, squares.get() + batch * rows);
+    if (ProductsDo(x, y, squares.get(), y_squares, batch, rows, columns, size)) {
+      x_squares = squares.get();
+    }
+  }
   const auto task = [&](int64_t index) {
     index = tasks - 1 - index;  // The long ones first, if they are not as long.
     const int64_t matrix = index / (across * down);
@@ -195,10 +324,15 @@ void DistancesOf(ffi::ThreadPool& pool, const T* x, const T* y, T* to, int64_t b
     const int64_t count = std::min<int64_t>(kColumns<T>, columns - column);
     const int64_t end = std::min({rows, row + kRowsOfTask, mirrored ? column + count : rows});
     if (row >= end) return;
-    std::vector<T> turned(size * kColumns<T>);
+    const OwnMemory<T> turned(size * kColumns<T>);
+    if (count < kColumns<T>) std::fill_n(turned.get(), size * kColumns<T>, T(0));
     const T* from = y + (matrix * columns + column) * size;
-    Transpose(from, size, count, size, turned.data(), kColumns<T>);
-    const auto body = squared ? Rows<T, true> : Rows<T, false>;
+    Transpose(from, size, count, size, turned.get(), kColumns<T>);
+    T column_squares[kColumns<T>] = {};
+    if (x_squares != nullptr) {
+      std::copy_n(y_squares + matrix * columns + column, count, column_squares);
+    }
+    const auto body = squared ? Rows<T, Term::kSquare> : Rows<T, Term::kSize>;
     T* const out = to + matrix * rows * columns;
     const int64_t step = mirrored ? kMirrored : kRowsOfTask;
     for (int64_t i = row, next; i < end; i = next) {
@@ -212,8 +346,10 @@ void DistancesOf(ffi::ThreadPool& pool, const T* x, const T* y, T* to, int64_t b
         }
       }
       T* const block = out + i * columns + column;
-      body(x + (matrix * rows + i) * size, next - i, size, turned.data(), block, count, columns,
-           function, T(factor));
+      const int64_t at = matrix * rows + i;
+      const T* const row_squares = x_squares == nullptr ? nullptr : x_squares + at;
+      body({x + at * size, next - i, size, row_squares, column_squares}, turned.get(), block, count,
+           columns, function, T(factor));
       if (above > 0) TransposeInSquares(block, columns, above, count, mirror, columns);
     }
   };
