@@ -5,9 +5,9 @@
 // the result stay in registers. Roots and exponentials of the sums are taken before they are
 // written: a loop of XLA's takes longer to compile than all the rest.
 //
-// Squares of long rows are |x|^2 + |y|^2 - 2 x y, which is half of the arithmetic. Where that comes
-// to less than a third of |x|^2 + |y|^2, so that digits are lost, differences are squared; each pair
-// decides for itself, so that it has the same bits wherever it lies.
+// Squares of long rows are |x|^2 + |y|^2 - 2 x y, which is half of the arithmetic. Where less is left
+// than a third of |x|^2 + |y|^2, digits are lost, and differences are squared; each pair decides for
+// itself, so that it has the same bits wherever it lies.
 
 #include <algorithm>
 #include <cmath>
@@ -42,8 +42,6 @@ constexpr int kVectors = kManyRegisters ? 4 : 2;
 template <typename T>
 constexpr int kColumns = kVectors * kLanes<T>;
 
-// Differences that are added up one by one; the sums are added up in pairs.
-constexpr int64_t kSummed = 32;
 // The least numbers of a row whose squares are found by products, and rows of the two matrices.
 constexpr int64_t kLeastByProducts = 32, kLeastRowsByProducts = 64;
 // How many pairs say whether products would do for nearly all.
@@ -56,17 +54,24 @@ constexpr int64_t kMirrored = 8 * kRows;
 // What is added up of two numbers.
 enum class Term { kSquare, kSize, kProduct };
 
-// sums[r][j] (+)= sum over k of the terms of rows[r][k] and columns[k][j].
-template <typename T, Term kTerm, bool kAdd = false>
-DOVETAIL_WIDE void SumTerms(const T* const* rows, int64_t size, const T* columns, T* sums,
-                               int64_t stride) {
-  typedef T Vector __attribute__((vector_size(kVectorBytes)));
-  Vector total[kRows][kVectors] = {};
+// Terms that are added up one by one; the sums are added up in pairs. Those of products, of either
+// sign, are smaller.
+template <Term kTerm>
+constexpr int64_t kSummed = kTerm == Term::kProduct ? 64 : 32;
+
+template <typename T>
+using Vector __attribute__((vector_size(kVectorBytes))) = T;
+
+// total[r][j] += sum over k of the terms of rows[r][k] and columns[k][j].
+template <typename T, Term kTerm>
+inline __attribute__((always_inline)) void AddTerms(const T* const* rows, int64_t size,
+                                                    const T* columns,
+                                                    Vector<T> (&total)[kRows][kVectors]) {
   for (int64_t k = 0; k < size; ++k, columns += kColumns<T>) {
-    Vector column[kVectors];
+    Vector<T> column[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      std::memcpy(&column[v], columns + v * kLanes<T>, sizeof(Vector));
+      std::memcpy(&column[v], columns + v * kLanes<T>, sizeof(column[v]));
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -77,7 +82,7 @@ DOVETAIL_WIDE void SumTerms(const T* const* rows, int64_t size, const T* columns
           total[r][v] += value * column[v];
           continue;
         }
-        const Vector difference = value - column[v];
+        const Vector<T> difference = value - column[v];
         if constexpr (kTerm == Term::kSquare) {
           total[r][v] += difference * difference;
         } else {
@@ -86,19 +91,27 @@ DOVETAIL_WIDE void SumTerms(const T* const* rows, int64_t size, const T* columns
       }
     }
   }
+}
+
+// sums[r][j] (+)= sum over k of the terms of rows[r][k] and columns[k][j].
+template <typename T, Term kTerm, bool kAdd = false>
+DOVETAIL_WIDE void SumTerms(const T* const* rows, int64_t size, const T* columns, T* sums,
+                            int64_t stride) {
+  Vector<T> total[kRows][kVectors] = {};
+  AddTerms<T, kTerm>(rows, size, columns, total);
   StoreTile(total, sums, stride, kAdd);
 }
 
 // The same for any size.
 template <typename T, Term kTerm>
 void SumInPairs(const T* const* rows, int64_t size, const T* columns, T* sums, int64_t stride) {
-  if (size <= kSummed) return SumTerms<T, kTerm>(rows, size, columns, sums, stride);
+  if (size <= kSummed<kTerm>) return SumTerms<T, kTerm>(rows, size, columns, sums, stride);
   const int64_t half = size / 2;
   const T* others[kRows];
   for (int r = 0; r < kRows; ++r) others[r] = rows[r] + half;
   SumInPairs<T, kTerm>(rows, half, columns, sums, stride);
   columns += half * kColumns<T>;
-  if (size - half <= kSummed) {
+  if (size - half <= kSummed<kTerm>) {
     return SumTerms<T, kTerm, true>(others, size - half, columns, sums, stride);
   }
   T rest[kRows * kColumns<T>];
@@ -114,6 +127,8 @@ void Roots(T* x, int64_t count) {
 }
 
 #if defined(__AVX512F__)
+constexpr bool kRootsFromEstimates = true;
+
 // The instruction for roots takes longer than an estimate and what a square leaves of the value,
 // which gives 0.6 units in the last place, in float64 after a step that doubles the digits.
 __m512 RootFromEstimate(__m512 value) {
@@ -162,6 +177,8 @@ void Roots(double* x, int64_t count) {
     }
   }
 }
+#else
+constexpr bool kRootsFromEstimates = false;
 #endif
 
 template <typename T>
@@ -197,33 +214,40 @@ inline __attribute__((always_inline)) auto IsEnough(const Number& left, const Ot
   return squares <= 3 * left - kTiny;
 }
 
-// Turns products of a tile into squares of differences, or NaN where these are to be computed;
-// returns whether any are.
-template <typename T>
-DOVETAIL_WIDE bool SquaresFromProducts(T* products, int64_t stride, const T* row_squares,
-                                       const T* column_squares) {
-  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+// Squares of differences of a tile from products, or NaN where differences are to be squared; and
+// their roots, if asked for. Returns whether any are NaN.
+template <typename T, bool kRoots>
+DOVETAIL_WIDE bool TileByProducts(const T* const* rows, int64_t size, const T* columns,
+                                  const T* row_squares, const T* column_squares, T* to,
+                                  int64_t stride) {
   constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
-  Vector squares[kVectors], all = {};
+  const int64_t last = std::min(size, kSummed<Term::kProduct>), before = size - last;
+  T sums[kRows * kColumns<T>];
+  if (before > 0) SumInPairs<T, Term::kProduct>(rows, before, columns, sums, kColumns<T>);
+  const T* rest[kRows];
+  for (int r = 0; r < kRows; ++r) rest[r] = rows[r] + before;
+  Vector<T> total[kRows][kVectors] = {};
+  AddTerms<T, Term::kProduct>(rest, last, columns + before * kColumns<T>, total);
+  if (before > 0) AddTile(total, sums, kColumns<T>);
+  Vector<T> squares[kVectors], all = {};
   std::memcpy(squares, column_squares, sizeof(squares));
-  for (int r = 0; r < kRows; ++r, products += stride) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      Vector found;
-      std::memcpy(&found, products + v * kLanes<T>, sizeof(Vector));
-      const Vector both = row_squares[r] + squares[v];
-      found = both - 2 * found;
-      found = IsEnough<T>(found, both) ? found : kNan - Vector{};
-      all += found;
-      std::memcpy(products + v * kLanes<T>, &found, sizeof(Vector));
+      const Vector<T> both = row_squares[r] + squares[v], found = both - 2 * total[r][v];
+      total[r][v] = IsEnough<T>(found, both) ? found : kNan - Vector<T>{};
+      all += total[r][v];
+      if constexpr (kRoots) total[r][v] = RootFromEstimate(total[r][v]);
     }
   }
+  StoreTile(total, to, stride, false);
   T sum = 0;
   for (int lane = 0; lane < kLanes<T>; ++lane) sum += all[lane];
   return std::isnan(sum);
 }
 
-// A matrix whose rows are rows of the result, with the squares of rows of both, if products are used.
+// A matrix whose rows are rows of the result, and the squares of rows of both, if products are used.
 template <typename T>
 struct Operands {
   const T* x;
@@ -232,25 +256,34 @@ struct Operands {
   const T* column_squares = nullptr;
 };
 
-// The sums of a tile.
+// The results of a tile.
 template <typename T, Term kTerm>
-void SumTile(const Operands<T>& given, int64_t row, const T* turned, T* sums, int64_t stride) {
+void ResultTile(const Operands<T>& given, int64_t row, const T* turned, T* to, int64_t stride,
+                int64_t function, T factor) {
   const T* rows[kRows];  // The last row stands in for those beyond.
+  for (int r = 0; r < kRows; ++r) {
+    rows[r] = given.x + std::min(row + r, given.count - 1) * given.size;
+  }
+  const auto apply = [=](T* sums, int64_t stride) {
+    for (int r = 0; r < kRows; ++r) Apply(function, factor, sums + r * stride, kColumns<T>);
+  };
+  if (given.row_squares == nullptr) {
+    SumInPairs<T, kTerm>(rows, given.size, turned, to, stride);
+    return apply(to, stride);
+  }
   T squares[kRows];
   for (int r = 0; r < kRows; ++r) {
-    const int64_t at = std::min(row + r, given.count - 1);
-    rows[r] = given.x + at * given.size;
-    if (given.row_squares != nullptr) squares[r] = given.row_squares[at];
+    squares[r] = given.row_squares[std::min(row + r, given.count - 1)];
   }
-  if (given.row_squares == nullptr) {
-    return SumInPairs<T, kTerm>(rows, given.size, turned, sums, stride);
-  }
-  SumInPairs<T, Term::kProduct>(rows, given.size, turned, sums, stride);
-  if (!SquaresFromProducts(sums, stride, squares, given.column_squares)) return;
+  const bool roots = kRootsFromEstimates && function == kRoot;
+  const auto tile = roots ? TileByProducts<T, kRootsFromEstimates> : TileByProducts<T, false>;
+  const bool any = tile(rows, given.size, turned, squares, given.column_squares, to, stride);
+  if (!roots) apply(to, stride);
+  if (!any) return;
   T differences[kRows * kColumns<T>];
   SumInPairs<T, kTerm>(rows, given.size, turned, differences, kColumns<T>);
-  for (int r = 0; r < kRows; ++r) {
-    T* const to = sums + r * stride;
+  apply(differences, kColumns<T>);
+  for (int r = 0; r < kRows; ++r, to += stride) {
     const T* const from = differences + r * kColumns<T>;
     for (int j = 0; j < kColumns<T>; ++j) to[j] = std::isnan(to[j]) ? from[j] : to[j];
   }
@@ -260,19 +293,15 @@ void SumTile(const Operands<T>& given, int64_t row, const T* turned, T* sums, in
 template <typename T, Term kTerm>
 void Rows(const Operands<T>& given, const T* turned, T* to, int64_t columns, int64_t stride,
           int64_t function, T factor) {
-  T sums[kRows * kColumns<T>];
-  for (int64_t i = 0; i < given.count; i += kRows) {
+  T results[kRows * kColumns<T>];
+  for (int64_t i = 0; i < given.count; i += kRows, to += kRows * stride) {
     if (columns == kColumns<T> && i + kRows <= given.count) {
-      SumTile<T, kTerm>(given, i, turned, to + i * stride, stride);
-      for (int r = 0; r < kRows; ++r) {
-        Apply(function, factor, to + (i + r) * stride, kColumns<T>);
-      }
+      ResultTile<T, kTerm>(given, i, turned, to, stride, function, factor);
       continue;
     }
-    SumTile<T, kTerm>(given, i, turned, sums, kColumns<T>);
-    Apply(function, factor, sums, kRows * kColumns<T>);
+    ResultTile<T, kTerm>(given, i, turned, results, kColumns<T>, function, factor);
     for (int64_t r = 0; r < std::min<int64_t>(kRows, given.count - i); ++r) {
-      std::memcpy(to + (i + r) * stride, sums + r * kColumns<T>, columns * sizeof(T));
+      std::memcpy(to + r * stride, results + r * kColumns<T>, columns * sizeof(T));
     }
   }
 }
