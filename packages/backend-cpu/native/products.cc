@@ -4,6 +4,7 @@
 #include "products.h"
 
 #include <algorithm>
+#include <array>
 #include <complex>
 #include <cstdint>
 #include <cstring>
@@ -195,13 +196,28 @@ class MultiplicationInBlocks {
   // Rows of a tile, one step after another.
   void CopyRows(const T* a, int64_t rows, T* to) const {
     if (p_.a_step == 1) return Transpose(a, p_.a_row, rows, steps_, to, rows);
+    if (p_.a_row == 1) return CopyStepsOf(rows)(a, p_.a_step, steps_, to);
     for (int64_t k = 0; k < steps_; ++k, a += p_.a_step, to += rows) {
-      if (p_.a_row == 1 && rows == kMostRows) {
-        std::memcpy(to, a, kMostRows * sizeof(T));
-      } else {
-        for (int64_t i = 0; i < rows; ++i) to[i] = a[i * p_.a_row];
-      }
+      for (int64_t i = 0; i < rows; ++i) to[i] = a[i * p_.a_row];
     }
+  }
+
+  // The same of rows that are neighbours. Of a number that is known, they are few vectors.
+  template <int kRows>
+  static void CopySteps(const T* a, int64_t a_step, int64_t steps, T* to) {
+    for (int64_t k = 0; k < steps; ++k, a += a_step, to += kRows) {
+      std::memcpy(to, a, kRows * sizeof(T));
+    }
+  }
+  using CopyFunction = void (*)(const T*, int64_t, int64_t, T*);
+  template <int... kRows>
+  static constexpr std::array<CopyFunction, sizeof...(kRows)> CopyFunctions(
+      std::integer_sequence<int, kRows...>) {
+    return {&CopySteps<kRows + 1>...};
+  }
+  static CopyFunction CopyStepsOf(int64_t rows) {
+    static constexpr auto kFunctions = CopyFunctions(std::make_integer_sequence<int, kMostRows>());
+    return kFunctions[rows - 1];
   }
 
   void Block(int64_t first_row, int64_t rows) const {
