@@ -284,8 +284,13 @@ void ResultTile(const Operands<T>& given, int64_t row, const T* turned, T* to, i
   SumInPairs<T, kTerm>(rows, given.size, turned, differences, kColumns<T>);
   apply(differences, kColumns<T>);
   for (int r = 0; r < kRows; ++r, to += stride) {
-    const T* const from = differences + r * kColumns<T>;
-    for (int j = 0; j < kColumns<T>; ++j) to[j] = std::isnan(to[j]) ? from[j] : to[j];
+    for (int j = 0; j < kColumns<T>; j += kLanes<T>) {
+      Vector<T> result, other;
+      std::memcpy(&result, to + j, sizeof(result));
+      std::memcpy(&other, differences + r * kColumns<T> + j, sizeof(other));
+      result = result == result ? result : other;
+      std::memcpy(to + j, &result, sizeof(result));
+    }
   }
 }
 
