@@ -283,6 +283,7 @@ void ResultTile(const Operands<T>& given, int64_t row, const T* turned, T* to, i
   T differences[kRows * kColumns<T>];
   SumInPairs<T, kTerm>(rows, given.size, turned, differences, kColumns<T>);
   apply(differences, kColumns<T>);
+  // Of a loop over numbers GCC 12 made vectors that lost some of them with AVX2.
   for (int r = 0; r < kRows; ++r, to += stride) {
     for (int j = 0; j < kColumns<T>; j += kLanes<T>) {
       Vector<T> result, other;
