@@ -5,9 +5,9 @@
 // the result stay in registers. Roots and exponentials of the sums are taken before they are
 // written: a loop of XLA's takes longer to compile than all the rest.
 //
-// Squares of long rows are |x|^2 + |y|^2 - 2 x y, which is half of the arithmetic. Where less is left
-// than a third of |x|^2 + |y|^2, digits are lost, and differences are squared; each pair decides for
-// itself, so that it has the same bits wherever it lies.
+// Squares of long rows are |x|^2 + |y|^2 - 2 x y, which is half of the arithmetic. Where less than a
+// third of |x|^2 + |y|^2 is left, digits are lost, and differences are squared; each pair decides
+// for itself, so that it has the same bits wherever it lies.
 
 #include <algorithm>
 #include <cmath>
@@ -247,7 +247,7 @@ DOVETAIL_WIDE bool TileByProducts(const T* const* rows, int64_t size, const T* c
   return std::isnan(sum);
 }
 
-// A matrix whose rows are rows of the result, and the squares of rows of both, if products are used.
+// A matrix whose rows are rows of the result, and the squares of rows of both, for products.
 template <typename T>
 struct Operands {
   const T* x;
