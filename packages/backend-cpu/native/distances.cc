@@ -5,8 +5,8 @@
 // the result stay in registers. Roots and exponentials of the sums are taken before they are
 // written: a loop of XLA's takes longer to compile than all the rest.
 //
-// Squares of long rows are |x|^2 + |y|^2 - 2 x y, which is half of the arithmetic. Where less than a
-// third of |x|^2 + |y|^2 is left, digits are lost, and differences are squared; each pair decides
+// Squares of long rows are |x|^2 + |y|^2 - 2 x y, which is half of the arithmetic. Where less than
+// a third of |x|^2 + |y|^2 is left, digits are lost, and differences are squared; each pair decides
 // for itself, so that it has the same bits wherever it lies.
 
 #include <algorithm>
