@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "kernel.h"
 #include "parallel.h"
@@ -21,8 +22,13 @@ namespace ffi = xla::ffi;
 template <typename T>
 void Columns(const T* x, int64_t row, int64_t step, int64_t size, int64_t summed, int64_t first,
              int64_t count, T* out) {
-  MultiplyMatrices<T>({x, x + first * row, out + first, first + count, count, summed, row, step,
-                       step, row, size, Into::kNothing, first + 1});
+  // Columns that are less than a panel come first, where they are short.
+  const int64_t rest = count % kProductColumns<T>;
+  for (const auto& [begin, columns] : {std::pair(first, rest), {first + rest, count - rest}}) {
+    if (columns == 0) continue;
+    MultiplyMatrices<T>({x, x + begin * row, out + begin, begin + columns, columns, summed, row,
+                         step, step, row, size, Into::kNothing, begin + 1});
+  }
   constexpr int64_t kSide = 32;
   for (int64_t j = first; j < first + count; j += kSide) {
     const int64_t columns = std::min(kSide, first + count - j);
@@ -44,13 +50,13 @@ ffi::Error Gram(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::Buf
   const auto shape = x.dimensions();
   const int64_t size = shape[over_rows ? 1 : 0], summed = shape[over_rows ? 0 : 1];
   constexpr int64_t kColumns = kProductColumns<T>;
-  const int64_t panels = (size + kColumns - 1) / kColumns;
+  const int64_t panels = std::max<int64_t>(1, size / kColumns), rest = size % kColumns;
   const int64_t row = over_rows ? 1 : summed, step = over_rows ? size : 1;
   // As much of a triangle for each thread.
   const int64_t parts = std::min(panels, ThreadsOf(pool));
   const auto begin = [=](int64_t part) {
-    return part == parts ? size
-                         : std::llround(panels * std::sqrt(1.0 * part / parts)) * kColumns;
+    const int64_t whole = std::llround(panels * std::sqrt(1.0 * part / parts));
+    return part == 0 ? 0 : part == parts ? size : rest + whole * kColumns;
   };
   ParallelFor(pool, parts, [&](int64_t part) {
     const int64_t first = begin(part), count = begin(part + 1) - first;

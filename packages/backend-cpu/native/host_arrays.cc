@@ -310,8 +310,42 @@ void ArgTruth(const void* const* operands, const ptrdiff_t* numbers, void* resul
 
 // -------------------------------------------------------------------------------------- products
 
+// The most products of numbers that little memory makes as fast.
+constexpr ptrdiff_t kSmallProduct = 1 << 21;
+
 // Numbers: batches, rows, columns, and what is summed over; then how far apart elements are in the
 // left operand along rows and sums, and in the right one along sums and columns.
+template <typename T>
+void MultiplyInTiles(const void* const* operands, const ptrdiff_t* numbers, void* result,
+                     ptrdiff_t) {
+  FlushDenormals flush;
+  const ptrdiff_t count = numbers[0], rows = numbers[1], columns = numbers[2], size = numbers[3];
+  for (ptrdiff_t b = 0; b < count; ++b) {
+    MatrixProduct<T> product{Operand<T>(operands, 0) + b * rows * size,
+                             Operand<T>(operands, 1) + b * size * columns,
+                             static_cast<T*>(result) + b * rows * columns,
+                             rows,
+                             columns,
+                             size,
+                             numbers[4],
+                             numbers[5],
+                             numbers[6],
+                             numbers[7],
+                             columns};
+    if (b + 1 < count) {
+      product.next_a = product.a + rows * size, product.next_b = product.b + size * columns;
+    }
+    Uninterrupted([&] {
+      if constexpr (std::is_floating_point_v<T>) {
+        MultiplyMatrices(product);
+      } else {
+        MultiplyComplexMatrices(product);
+      }
+    });
+  }
+}
+
+// The same of any size.
 void Multiply(const void* const* operands, const ptrdiff_t* numbers, void* result, ptrdiff_t) {
   FlushDenormals flush;
   const float* x = Operand<float>(operands, 0);
@@ -320,6 +354,9 @@ void Multiply(const void* const* operands, const ptrdiff_t* numbers, void* resul
   const ptrdiff_t rows = numbers[1], columns = numbers[2], size = numbers[3];
   const ptrdiff_t x_row = numbers[4], x_sum = numbers[5], y_sum = numbers[6], y_column = numbers[7];
   const bool in_tiles = rows >= 4 && columns >= 8 && rows * columns * size >= 2048;
+  if (in_tiles && numbers[0] * rows * columns * size > kSmallProduct) {
+    return MultiplyInTiles<float>(operands, numbers, result, 0);
+  }
   for (ptrdiff_t b = 0; b < numbers[0]; ++b) {
     if (in_tiles) {
       alignas(64) float memory[kProductMemory<float>];
@@ -515,6 +552,9 @@ const HostEntry kEntries[] = {
     {"reduce_and", "bool", ReduceTruths<true>, kTruths},
     {"reduce_or", "bool", ReduceTruths<false>, kTruths},
     {"dot_general", "float32", Multiply, kMuch},
+    {"dot_general", "float64", MultiplyInTiles<double>, kMuch},
+    {"dot_general", "complex64", MultiplyInTiles<std::complex<float>>, kMuch},
+    {"dot_general", "complex128", MultiplyInTiles<std::complex<double>>, kMuch},
     {"convert_element_type", "bool", Convert<bool>, kMany},
     {"convert_element_type", "uint32", Convert<uint32_t>, kMany},
 };

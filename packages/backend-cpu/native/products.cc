@@ -4,6 +4,8 @@
 #include "products.h"
 
 #include <algorithm>
+#include <array>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <tuple>
@@ -194,13 +196,28 @@ class MultiplicationInBlocks {
   // Rows of a tile, one step after another.
   void CopyRows(const T* a, int64_t rows, T* to) const {
     if (p_.a_step == 1) return Transpose(a, p_.a_row, rows, steps_, to, rows);
+    if (p_.a_row == 1) return CopyStepsOf(rows)(a, p_.a_step, steps_, to);
     for (int64_t k = 0; k < steps_; ++k, a += p_.a_step, to += rows) {
-      if (p_.a_row == 1 && rows == kMostRows) {
-        std::memcpy(to, a, kMostRows * sizeof(T));
-      } else {
-        for (int64_t i = 0; i < rows; ++i) to[i] = a[i * p_.a_row];
-      }
+      for (int64_t i = 0; i < rows; ++i) to[i] = a[i * p_.a_row];
     }
+  }
+
+  // The same of rows that are neighbours. Of a number that is known, they are few vectors.
+  template <int kRows>
+  static void CopySteps(const T* a, int64_t a_step, int64_t steps, T* to) {
+    for (int64_t k = 0; k < steps; ++k, a += a_step, to += kRows) {
+      std::memcpy(to, a, kRows * sizeof(T));
+    }
+  }
+  using CopyFunction = void (*)(const T*, int64_t, int64_t, T*);
+  template <int... kRows>
+  static constexpr std::array<CopyFunction, sizeof...(kRows)> CopyFunctions(
+      std::integer_sequence<int, kRows...>) {
+    return {&CopySteps<kRows + 1>...};
+  }
+  static CopyFunction CopyStepsOf(int64_t rows) {
+    static constexpr auto kFunctions = CopyFunctions(std::make_integer_sequence<int, kMostRows>());
+    return kFunctions[rows - 1];
   }
 
   void Block(int64_t first_row, int64_t rows) const {
@@ -644,44 +661,12 @@ ffi::Error NarrowProducts(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer
   return ffi::Error::Success();
 }
 
-// Of complex numbers: numbers of the left matrix, as they lie, are multiplied by rows of pairs, and
-// by those of the product with i.
 template <ffi::DataType kType>
 ffi::Error ComplexProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> w,
                            ffi::Result<ffi::Buffer<kType>> y, ffi::Span<const int64_t> sizes) {
-  using T = typename ffi::NativeType<kType>::value_type;
-  const T* const left = reinterpret_cast<const T*>(x.typed_data());
-  const T* const right = reinterpret_cast<const T*>(w.typed_data());
-  T* const out = reinterpret_cast<T*>(y->typed_data());
-  ForProducts<T>(pool, left, right, out, sizes, [=](const MatrixProduct<T>& product) {
-    MatrixProduct<T> real = product;
-    real.next_a = real.next_b = nullptr;
-    real.a = left + 2 * (product.a - left);
-    real.b = right + 2 * (product.b - right);
-    real.y = out + 2 * (product.y - out);
-    real.columns *= 2, real.a_row *= 2, real.y_row *= 2;
-    if (product.a_step == 1) {
-      real.summed *= 2, real.of_pairs = true;
-      return MultiplyMatrices(real);
-    }
-    // The parts of the left matrix by every second row of pairs.
-    const int64_t most = kStepsOfBlock<T> / 2;
-    const int64_t parts = std::max<int64_t>(1, PartsOfAtMost(product.summed, most));
-    const OwnMemory<T, 1> pairs(2 * std::min(most, product.summed) * real.columns);
-    real.a_step *= 2, real.b_step = 2 * real.columns, real.b_column = 1;
-    for (int64_t part = 0; part < parts; ++part) {
-      EndIfInterrupted();
-      const int64_t begin = product.summed * part / parts;
-      real.summed = product.summed * (part + 1) / parts - begin;
-      CopyPairs(right + 2 * (product.b - right + begin * product.b_step), product.b_step,
-                product.b_column, real.summed, product.columns, pairs.get(), real.columns);
-      real.a = left + 2 * (product.a - left + begin * product.a_step);
-      real.b = pairs.get(), real.into = part > 0 ? Into::kAdd : Into::kNothing;
-      MultiplyMatrices(real);
-      ++real.a, real.b += real.columns, real.into = Into::kAdd;
-      MultiplyMatrices(real);
-    }
-  });
+  using T = ffi::NativeType<kType>;
+  ForProducts(pool, x.typed_data(), w.typed_data(), y->typed_data(), sizes,
+              [](const MatrixProduct<T>& product) { MultiplyComplexMatrices(product); });
   return ffi::Error::Success();
 }
 
@@ -697,6 +682,49 @@ void MultiplyMatrices(const MatrixProduct<T>& product) {
 
 template void MultiplyMatrices(const MatrixProduct<float>&);
 template void MultiplyMatrices(const MatrixProduct<double>&);
+
+// Numbers of the left matrix, as they lie, are multiplied by rows of pairs, and by those of the
+// product with i.
+template <typename T>
+void MultiplyComplexMatrices(const MatrixProduct<std::complex<T>>& product) {
+  const T* const right = reinterpret_cast<const T*>(product.b);
+  MatrixProduct<T> real{reinterpret_cast<const T*>(product.a),
+                        right,
+                        reinterpret_cast<T*>(product.y),
+                        product.rows,
+                        2 * product.columns,
+                        product.summed,
+                        2 * product.a_row,
+                        product.a_step,
+                        product.b_step,
+                        product.b_column,
+                        2 * product.y_row};
+  if (product.a_step == 1) {
+    real.summed *= 2, real.of_pairs = true;
+    return MultiplyMatrices(real);
+  }
+  // The parts of the left matrix by every second row of pairs.
+  const T* const left = real.a;
+  const int64_t most = kStepsOfBlock<T> / 2;
+  const int64_t parts = std::max<int64_t>(1, PartsOfAtMost(product.summed, most));
+  const OwnMemory<T, 1> pairs(2 * std::min(most, product.summed) * real.columns);
+  real.a_step *= 2, real.b_step = 2 * real.columns, real.b_column = 1;
+  for (int64_t part = 0; part < parts; ++part) {
+    EndIfInterrupted();
+    const int64_t begin = product.summed * part / parts;
+    real.summed = product.summed * (part + 1) / parts - begin;
+    CopyPairs(right + 2 * begin * product.b_step, product.b_step, product.b_column, real.summed,
+              product.columns, pairs.get(), real.columns);
+    real.a = left + 2 * begin * product.a_step;
+    real.b = pairs.get(), real.into = part > 0 ? Into::kAdd : Into::kNothing;
+    MultiplyMatrices(real);
+    ++real.a, real.b += real.columns, real.into = Into::kAdd;
+    MultiplyMatrices(real);
+  }
+}
+
+template void MultiplyComplexMatrices(const MatrixProduct<std::complex<float>>&);
+template void MultiplyComplexMatrices(const MatrixProduct<std::complex<double>>&);
 
 }  // namespace dovetail
 

@@ -3,6 +3,7 @@
 #ifndef DOVETAIL_CPU_PRODUCTS_H_
 #define DOVETAIL_CPU_PRODUCTS_H_
 
+#include <complex>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -90,6 +91,10 @@ void MultiplyMatrices(const MatrixProduct<T>& product, T* memory, int64_t size);
 // The same with memory of this thread's own.
 template <typename T>
 void MultiplyMatrices(const MatrixProduct<T>& product);
+
+// The same of complex numbers.
+template <typename T>
+void MultiplyComplexMatrices(const MatrixProduct<std::complex<T>>& product);
 
 template <typename T>
 constexpr int64_t kMostProductMemory = (int64_t{320} << 10) / int64_t{sizeof(T)};

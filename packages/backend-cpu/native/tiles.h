@@ -72,21 +72,31 @@ using TileFunction = void (*)(const Sums&, const T* a, int64_t a_row, const T* b
 template <bool kLanewise, int kVectors, int kRows>
 constexpr bool kBroadcastFirst = !kLanewise && !kManyRegisters && kVectors > kRows;
 
-// Writes the sums of a tile, or adds them to what is there.
+// Adds what is there to the sums of a tile.
 template <typename T, typename Vector, int kRows, int kVectors>
-inline __attribute__((always_inline)) void StoreTile(Vector (&total)[kRows][kVectors], T* y,
-                                                     int64_t y_row, bool add) {
+inline __attribute__((always_inline)) void AddTile(Vector (&total)[kRows][kVectors], const T* y,
+                                                   int64_t y_row) {
 #pragma GCC unroll 16
   for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      T* const to = y + row * y_row + v * kLanes<T>;
-      if (add) {
-        Vector before;
-        std::memcpy(&before, to, sizeof(Vector));
-        total[row][v] += before;
-      }
-      std::memcpy(to, &total[row][v], sizeof(Vector));
+      Vector before;
+      std::memcpy(&before, y + row * y_row + v * kLanes<T>, sizeof(Vector));
+      total[row][v] += before;
+    }
+  }
+}
+
+// Writes the sums of a tile, or adds them to what is there.
+template <typename T, typename Vector, int kRows, int kVectors>
+inline __attribute__((always_inline)) void StoreTile(Vector (&total)[kRows][kVectors], T* y,
+                                                     int64_t y_row, bool add) {
+  if (add) AddTile(total, y, y_row);
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      std::memcpy(y + row * y_row + v * kLanes<T>, &total[row][v], sizeof(Vector));
     }
   }
 }

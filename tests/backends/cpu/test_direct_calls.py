@@ -334,6 +334,54 @@ def test_places_of_truths(shape: tuple[int, ...]) -> None:
                     np.testing.assert_array_equal(found, getattr(np, name)(truths, axis))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    ("batch", "rows", "columns", "size", "directly"),
+    [
+        ((), 32, 64, 70, (1, 2)),
+        ((), 15, 33, 17, (1, 2)),
+        ((), 32, 512, 784, (1,)),
+        ((), 130, 129, 140, (1,)),
+        ((2, 3), 64, 65, 150, (1,)),
+        ((), 256, 500, 256, ()),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_of_matrices(
+    batch: tuple[int, ...],
+    rows: int,
+    columns: int,
+    size: int,
+    directly: tuple[int, ...],
+    dtype: str,
+    threads: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime, "num_threads", lambda: threads)
+    generator = np.random.default_rng(0)
+
+    def drawn(*shape: int) -> Any:
+        x = generator.normal(size=(2, *batch, *shape))
+        return (x[0] + 1j * x[1] if dtype.startswith("c") else x[0]).astype(dtype)
+
+    with dt.enable_x64(True), dt.direct_calls("all"):
+        for x, y, axes in (
+            (drawn(rows, size), drawn(size, columns), (-1, -2)),
+            (drawn(size, rows), drawn(columns, size), (-2, -1)),
+        ):
+            over = [(x.ndim + axes[0],), (y.ndim + axes[1],)]
+            dimensions = (tuple(over), (tuple(range(len(batch))),) * 2)
+            program = dt.jit(lambda x, y, d=dimensions: lax.dot_general(x, y, d))
+            placed = jnp.asarray(x), jnp.asarray(y)
+            for _ in range(2):
+                found = program(*placed)
+            assert (held_value(found) is not None) == (threads in directly)
+            left = x if axes[0] == -1 else x.swapaxes(-1, -2)
+            expected = left @ (y if axes[1] == -2 else y.swapaxes(-1, -2))
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, expected, rtol=0, atol=size * np.finfo(dtype).eps * 4)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_larger_arrays_are_reduced_where_threads_are_few(
     threads: int, monkeypatch: pytest.MonkeyPatch

@@ -62,7 +62,13 @@ def test_distances(
 @pytest.mark.parametrize("kind", [SQUARES, SIZES], ids=["squares", "sizes"])
 @pytest.mark.parametrize(
     ("shape", "finite"),
-    [((70, 64), True), ((1130, 5), True), ((3, 200, 33), True), ((130, 40), False)],
+    [
+        ((70, 64), True),
+        ((1130, 5), True),
+        ((3, 200, 33), True),
+        ((300, 130), True),
+        ((130, 40), False),
+    ],
 )
 def test_pairs_of_one_matrix(
     dtype: str, kind: Any, shape: tuple[int, ...], finite: bool, by_kernel: Any, drawn: Any
@@ -88,6 +94,55 @@ def test_not_finite(kind: Any, by_kernel: Any, drawn: Any) -> None:
         expected = pairs(kind, np, x, y)
     found = by_kernel(lambda x, y: pairs(kind, jnp, x, y), x, y)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("size", "close", "scale"),
+    [
+        (32, 0, 1.0),
+        (64, 9, 1.0),
+        (65, 3, 1e-12),
+        (129, 1, 1e17),
+        (200, 100, 1.0),  # which is most of a tile
+        (64, 9, "tiny"),
+        (64, 9, "huge"),
+    ],
+)
+@pytest.mark.parametrize("function", [lambda m, x: x, lambda m, x: m.sqrt(x)], ids=["", "roots"])
+def test_close_rows_among_long_ones(
+    function: Any, dtype: str, size: int, close: int, scale: Any, by_kernel: Any, drawn: Any
+) -> None:
+    # Squares of most are found by products; of those that are close differences are squared.
+    x, y = drawn(dtype, 130, size), drawn(dtype, 110, size)
+    y[:close] = x[20 : 20 + close] + 1e-3 * y[:close]
+    x[7], y[100] = 0, 0
+    if scale == "tiny":
+        scale = 1e7 * np.finfo(dtype).tiny ** 0.5
+    elif scale == "huge":  # some squares overflow
+        scale = 0.06 * np.finfo(dtype).max ** 0.5
+    x, y = (x * scale).astype(dtype), (y * scale).astype(dtype)
+    with np.errstate(over="ignore"):
+        wide = pairs(SQUARES, np, x.astype(np.longdouble), y.astype(np.longdouble))
+        expected = function(np, wide).astype(dtype)
+    found = by_kernel(lambda x, y: function(jnp, pairs(SQUARES, jnp, x, y)), x, y)
+    largest = np.isinf(expected) | (wide > 0.999 * np.finfo(dtype).max)
+    np.testing.assert_allclose(
+        np.where(largest, 0, found),
+        np.where(largest, 0, expected),
+        rtol=6 * np.finfo(dtype).eps,
+        atol=function(np, size * np.finfo(dtype).tiny),  # of squares that are lost
+    )
+    assert np.all(found[largest] > 0.99 * function(np, np.finfo(dtype).max))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_long_rows_far_from_zero(dtype: str, by_kernel: Any, drawn: Any) -> None:
+    x, y = drawn(dtype, 100, 70) + 100, drawn(dtype, 140, 70) + 100
+    x, y = x.astype(dtype), y.astype(dtype)
+    expected = pairs(SQUARES, np, x.astype(np.longdouble), y.astype(np.longdouble))
+    found = by_kernel(lambda x, y: pairs(SQUARES, jnp, x, y), x, y)
+    np.testing.assert_allclose(found, expected.astype(dtype), rtol=6 * np.finfo(dtype).eps)
 
 
 ROOTS: Callable[..., Any] = lambda m, sums: m.sqrt(sums)

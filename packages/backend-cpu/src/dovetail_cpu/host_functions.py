@@ -15,6 +15,9 @@ from dovetail_cpu import host_moves, kernel_library
 _MOST_PRODUCTS: Final = 2**16
 _MOST_IN_TILES: Final = 2**18
 _MOST_ALONE: Final = 2**21
+#: The same where programs have one thread, of any products that fill tiles, but for those that may
+#: be of a matrix and its transpose, of which a program computes half.
+_MOST_ON_ONE_THREAD: Final = 2**24
 #: As in `native/host_arrays.cc`.
 _LEAST_IN_TILES: Final = 2048
 _LONG: Final = 4096
@@ -142,12 +145,17 @@ def _transform(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> 
 def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
     (left, right), (left_batch, right_batch) = params["dimension_numbers"]
     known = ("dimension_numbers", "preferred_element_type")
-    if out.dtype != "float32" or any(v is not None for k, v in params.items() if k not in known):
+    if any(v is not None for k, v in params.items() if k not in known):
         return None
     x, y = operands
     batches = len(left_batch)
     leading = tuple(range(batches))
-    if x.dtype != y.dtype or tuple(left_batch) != leading or tuple(right_batch) != leading:
+    if (
+        x.dtype != y.dtype
+        or out.dtype != x.dtype
+        or tuple(left_batch) != leading
+        or tuple(right_batch) != leading
+    ):
         return None
     if len(left) != 1 or len(x.shape) > batches + 2 or len(y.shape) > batches + 2:
         return None
@@ -157,6 +165,11 @@ def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> An
     each = rows * columns * size
     in_tiles = min(rows, columns) >= 8 and each >= _LEAST_IN_TILES
     most = _MOST_PRODUCTS if not in_tiles else _MOST_IN_TILES if batch > 1 else _MOST_ALONE
+    if out.dtype != "float32" and not in_tiles:
+        return None
+    is_half_computed = rows == columns and out.dtype.kind == "f"
+    if in_tiles and not is_half_computed and _threads() == 1:
+        most = _MOST_ON_ONE_THREAD
     if batch == rows == columns == 1 and _threads() <= _FEW_THREADS:
         most = _MOST_OF_VECTORS
     if batch * each > most:
