@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <vector>
 
 #include "interrupts.h"
 #include "xla/ffi/api/ffi.h"
@@ -167,6 +168,10 @@ inline void CallLookouts(xla::ffi::ThreadPool& pool) {
 // Calls body(i) for each i below `count`, and returns when all calls have returned. give(work) gives
 // to one of `helpers` threads what it has to call, or returns false.
 //
+// Each thread has a row of calls, the calling one the first, and helps others when its own are done: so
+// a thread finds in its cache what the same call has left there before, and one that comes late, or
+// shares its processor, makes fewer calls.
+//
 // The calling thread takes part, and waits only for calls that have begun: a pool whose threads are
 // all busy, perhaps with waiting, cannot keep it forever. Tasks that come too late find nothing to
 // do, possibly after this function has returned, so they share the ownership of what they look at.
@@ -174,27 +179,37 @@ inline void CallLookouts(xla::ffi::ThreadPool& pool) {
 // Throws in the calling thread, after all calls, what one of them has thrown; then some are left out.
 template <typename Give, typename Body>
 void Share(int64_t helpers, int64_t count, const Give& give, const Body& body) {
-  struct State {
+  struct alignas(64) Row {
     std::atomic<int64_t> next{0};
+  };
+  struct State {
+    explicit State(int64_t threads) : rows(threads) {}
+    std::vector<Row> rows;
+    std::atomic<int64_t> helpers{0};
     std::atomic<int64_t> finished{0};
     std::exception_ptr failure;
     std::mutex mutex;
     std::condition_variable all_finished;
   };
-  auto state = std::make_shared<State>();
+  const int64_t threads = helpers + 1;
+  auto state = std::make_shared<State>(threads);
   const Body* shared_body = &body;
-  auto work = [state, count, shared_body, began = interrupts_before] {
+  auto work = [state, threads, count, shared_body, began = interrupts_before](int64_t own) {
     interrupts_before = began;
     int64_t done = 0;
     std::exception_ptr failure;
-    for (int64_t i; (i = state->next.fetch_add(1)) < count; ++done) {
-      if (failure) continue;  // The others are counted.
-      try {
-        KeepCounting();
-        EndIfInterrupted();
-        (*shared_body)(i);
-      } catch (...) {  // Beyond a thread of the pool it would end the process.
-        failure = std::current_exception();
+    for (int64_t other = 0; other < threads; ++other) {
+      const int64_t row = (own + other) % threads, first = count * row / threads;
+      const int64_t size = count * (row + 1) / threads - first;
+      for (int64_t i; (i = state->rows[row].next.fetch_add(1)) < size; ++done) {
+        if (failure) continue;  // The others are counted.
+        try {
+          KeepCounting();
+          EndIfInterrupted();
+          (*shared_body)(first + i);
+        } catch (...) {  // Beyond a thread of the pool it would end the process.
+          failure = std::current_exception();
+        }
       }
     }
     if (done == 0) return;
@@ -202,16 +217,16 @@ void Share(int64_t helpers, int64_t count, const Give& give, const Body& body) {
     if (failure) state->failure = failure;
     if (state->finished.fetch_add(done) + done == count) state->all_finished.notify_one();
   };
-  const auto elsewhere = [work, processor = sched_getcpu()] {
+  const auto elsewhere = [state, work, processor = sched_getcpu()] {
     Leave(processor);
-    work();
+    work(1 + state->helpers.fetch_add(1));
   };
   try {
     for (int64_t given = 0; given < helpers && give(elsewhere); ++given) {
     }
   } catch (const std::bad_alloc&) {  // Those that have been called must be waited for.
   }
-  work();
+  work(0);
   const auto finished = [&] { return state->finished.load(std::memory_order_acquire) == count; };
   LookFor(finished);
   std::unique_lock<std::mutex> lock(state->mutex);
@@ -245,6 +260,9 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
 
 // Elements for which one more thread is worth its while, where there are many.
 constexpr int64_t kPerThread = 1 << 15;
+
+// Parts of the work of each thread.
+constexpr int64_t kPartsOfThread = 4;
 
 // The fewest elements that are divided. Two threads gain half of the time at most, and to wake one,
 // and to fetch what the other core has in its cache, takes as long as some 2**18 elements do.
@@ -290,8 +308,9 @@ void InCompany(int64_t size, const Body& body) {
     if (parts == 1) {
       body(begin, end);
     } else {
-      Share(parts - 1, parts, give, [&](int64_t part) {
-        body(begin + rest * part / parts, begin + rest * (part + 1) / parts);
+      const int64_t pieces = kPartsOfThread * parts;
+      Share(parts - 1, pieces, give, [&](int64_t piece) {
+        body(begin + rest * piece / pieces, begin + rest * (piece + 1) / pieces);
       });
     }
     begin = end;
@@ -302,8 +321,8 @@ void InCompany(int64_t size, const Body& body) {
 // Calls body(begin, end) for parts of `size` elements, on one thread if `pool` is null.
 template <typename Body>
 void ForRanges(xla::ffi::ThreadPool* pool, int64_t size, const Body& body) {
-  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
-  if (parts > 1) {
+  if (pool != nullptr && PartsOf(*pool, size) > 1) {
+    const int64_t parts = std::min(kPartsOfThread * ThreadsOf(*pool), size / kPerThread);
     ParallelFor(*pool, parts, [&](int64_t part) {
       InPieces(size * part / parts, size * (part + 1) / parts, body);
     });
@@ -315,9 +334,10 @@ void ForRanges(xla::ffi::ThreadPool* pool, int64_t size, const Body& body) {
   }
 }
 
-// Calls body(i) for each i below `count`, of which each of `parts` parts has neighbours.
+// Calls body(i) for each i below `count`; if there are to be several parts, in parts of neighbours.
 template <typename Body>
-void ForNeighbours(xla::ffi::ThreadPool& pool, int64_t count, int64_t parts, const Body& body) {
+void ForNeighbours(xla::ffi::ThreadPool& pool, int64_t count, int64_t wanted, const Body& body) {
+  const int64_t parts = wanted == 1 ? 1 : std::min(count, kPartsOfThread * wanted);
   ParallelFor(pool, parts, [&](int64_t part) {
     const int64_t end = count * (part + 1) / parts;
     for (int64_t i = count * part / parts; i < end;) {
