@@ -728,8 +728,8 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
   columns(to, to, rank - 3);
 }
 
-// Arrays in the memory of the host, without a program. Numbers: the kind, signals, dimensions of each
-// and their lengths.
+// Arrays in the memory of the host, without a program. Numbers: the kind, signals, dimensions of
+// each and their lengths.
 template <typename T>
 void TransformOnHost(const void* const* operands, const ptrdiff_t* numbers, void* result,
                      ptrdiff_t) {
