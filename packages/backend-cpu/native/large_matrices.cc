@@ -25,7 +25,7 @@ namespace {
 namespace ffi = xla::ffi;
 
 // Columns whose reflections are found one after another, and of a block of reflections. Where they
-// are known the last block may be larger: few that were left over would take nearly as long as many.
+// are known the last block may be larger: a few left over would take nearly as long as many.
 constexpr int64_t kPanel = 16, kBlock = 48, kLastBlock = 64;
 // Rows whose products are added up one by one, before they are added to those of others.
 constexpr int64_t kRowsOfSum = 128;
