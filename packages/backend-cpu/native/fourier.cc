@@ -728,8 +728,8 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
   columns(to, to, rank - 3);
 }
 
-// Small arrays in the memory of the host. Numbers: the kind, signals, dimensions of each and their
-// lengths.
+// Arrays in the memory of the host, without a program. Numbers: the kind, signals, dimensions of
+// each and their lengths.
 template <typename T>
 void TransformOnHost(const void* const* operands, const ptrdiff_t* numbers, void* result,
                      ptrdiff_t) {
@@ -742,11 +742,14 @@ void TransformOnHost(const void* const* operands, const ptrdiff_t* numbers, void
   });
 }
 
+// An eighth of the numbers up to which there is no program.
+constexpr ptrdiff_t kMostTransformed = 1 << 17;
+
 const HostEntry kHostEntries[] = {
-    {"fft", "float32", TransformOnHost<float>, kSome},
-    {"fft", "complex64", TransformOnHost<float>, kSome},
-    {"fft", "float64", TransformOnHost<double>, kSome},
-    {"fft", "complex128", TransformOnHost<double>, kSome},
+    {"fft", "float32", TransformOnHost<float>, kMostTransformed},
+    {"fft", "complex64", TransformOnHost<float>, kMostTransformed},
+    {"fft", "float64", TransformOnHost<double>, kMostTransformed},
+    {"fft", "complex128", TransformOnHost<double>, kMostTransformed},
 };
 
 // Along `rank` dimensions, which `inner_dimensions` others follow.

@@ -24,9 +24,9 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Columns whose reflections are found one after another, and of a block of reflections, or of the
-// only one.
-constexpr int64_t kPanel = 16, kBlock = 48, kOnlyBlock = 64;
+// Columns whose reflections are found one after another, and of a block of reflections. Where they
+// are known the last block may be larger: a few left over would take nearly as long as many.
+constexpr int64_t kPanel = 16, kBlock = 48, kLastBlock = 64;
 // Rows whose products are added up one by one, before they are added to those of others.
 constexpr int64_t kRowsOfSum = 128;
 // Multiplications for which another thread is worth its while.
@@ -176,7 +176,7 @@ void MultiplyTransposed(const Reflections<T>& by, const T* c, int64_t columns, i
 // those before `first` are known.
 template <typename T>
 void ExtendTriangle(const Reflections<T>& of, int64_t first, const T* taus, T* to) {
-  T products[kPanel * kOnlyBlock];
+  T products[kPanel * kLastBlock];
   for (int64_t last; first < of.count; first = last) {
     last = std::min(first + kPanel, of.count);
     const T* v = of.v + first * of.stride;  // What is above is zero.
@@ -286,12 +286,13 @@ void Factor(ffi::ThreadPool* pool, int64_t m, int64_t n, T* a, T* taus) {
 template <typename T, typename Body>
 void ForBlocks(int64_t m, int64_t n, int64_t count, const T* a, const T* taus, bool forward,
                const Body& body) {
-  const int64_t most = count <= kOnlyBlock ? count : kBlock, blocks = (count + most - 1) / most;
+  const int64_t most = std::min(kLastBlock, count);
+  const int64_t blocks = 1 + (std::max<int64_t>(0, count - kLastBlock) + kBlock - 1) / kBlock;
   Memory<T> reflections(m * most), triangle(most * most);
   for (int64_t step = 0; step < blocks; ++step) {
     EndIfInterrupted();
-    const int64_t j = (forward ? step : blocks - 1 - step) * most;
-    const int64_t size = std::min(most, count - j);
+    const int64_t block = forward ? step : blocks - 1 - step, j = block * kBlock;
+    const int64_t size = block + 1 < blocks ? kBlock : count - j;
     CopyReflections(m - j, size, a + j * (n + 1), n, reflections.get(), size);
     const Reflections<T> found{reflections.get(), m - j, size, size};
     ExtendTriangle(found, 0, taus + j, triangle.get());

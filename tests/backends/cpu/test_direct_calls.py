@@ -399,6 +399,31 @@ def test_larger_arrays_are_reduced_where_threads_are_few(
             np.testing.assert_allclose(found, getattr(np, function.__name__)(a), atol=1)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_short_signals_are_transformed_where_there_is_one_thread(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "num_threads", lambda: threads)
+    generator = np.random.default_rng(0)
+    for name, shape, is_short in [
+        ("rfft", (500, 1000), True),
+        ("fft2", (3, 200, 128), True),
+        ("irfft", (70, 513), True),
+        ("fft", (2**13, 5), True),
+        ("fft", (2**15 + 1,), False),
+        ("ifft", (10, 5000), False),
+    ]:
+        x = generator.normal(size=shape).astype("float32" if name == "rfft" else "complex64")
+        compiled = dt.jit(lambda x, name=name: getattr(jnp.fft, name)(x))
+        with dt.direct_calls("all"):
+            for _ in range(2):
+                found = compiled(jnp.asarray(x))
+        assert (held_value(found) is not None) == (is_short and threads == 1), (name, shape)
+        with dt.direct_calls("none"):
+            expected = np.asarray(compiled(jnp.asarray(x)))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("number", [2, -0.5, np.inf, np.nan, -0.0])
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "max"])
 def test_numbers_of_a_dtype(name: str, number: float) -> None:

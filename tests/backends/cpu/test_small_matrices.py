@@ -23,6 +23,7 @@ SHAPES = [(1, 1), (2, 40, 3, 5), (3, 5, 3), (17, 31), (2, 40, 33, 8), (3, 64, 64
 
 # Columns and rows around those of a panel and of a block of reflections.
 BLOCKED = [(16, 16), (17, 16), (2, 49, 49), (130, 97), (40, 33, 20), (20, 300), (300, 65)]
+BLOCKED += [(120, 112), (150, 113)]
 
 by_dtype = pytest.mark.parametrize("dtype", DTYPES)
 by_shape = pytest.mark.parametrize("shape", SHAPES)

@@ -28,6 +28,9 @@ _MOST_IN_COMPANY: Final = 2**20
 _MOST_SEARCHED: Final = 2**15
 #: The product of two longer vectors on few threads has a program.
 _MOST_OF_VECTORS: Final = 2**20
+#: The most numbers that are transformed whatever the threads and lengths, and the longest of more.
+_MOST_TRANSFORMED: Final = 2**15
+_LONGEST_OF_MANY: Final = 2**12
 #: Truths of rows of so many bytes are looked through as fast as by a program of so many threads.
 _LONG_OF_TRUTHS: Final = 64
 _FEW_THREADS: Final = 2
@@ -137,7 +140,11 @@ def _transform(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> 
     from dovetail_cpu.lowerings.fourier import is_fast  # deferred: few calls need it
 
     lengths, kind = params["fft_lengths"], int(params["fft_type"])
-    if not lengths or 0 in out.shape or 0 in operands[0].shape or not all(map(is_fast, lengths)):
+    shapes = operands[0].shape, out.shape
+    if not lengths or any(0 in shape for shape in shapes) or not all(map(is_fast, lengths)):
+        return None
+    most = _MOST_TRANSFORMED
+    if max(map(math.prod, shapes)) > most and (_threads() > 1 or max(lengths) > _LONGEST_OF_MANY):
         return None
     return kind, math.prod(out.shape[: -len(lengths)]), len(lengths), *lengths
 
