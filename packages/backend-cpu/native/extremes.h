@@ -367,7 +367,7 @@ template <typename O>
 Found<typename O::T> LongRowExtreme(xla::ffi::ThreadPool& pool, const typename O::T* from,
                                     int64_t size) {
   using T = typename O::T;
-  const int64_t threads = PartsOf(pool, size), parts = threads == 1 ? 1 : kPartsOfThread * threads;
+  const int64_t threads = PartsOf(pool, size), parts = threads == 1 ? 1 : FinerParts(threads, size);
   std::vector<Found<T>> founds(parts);
   ParallelFor(pool, parts, [&](int64_t part) {
     founds[part] = RowExtreme<O>(from, size * part / parts, size * (part + 1) / parts);

@@ -18,10 +18,7 @@ constexpr int64_t kWork = 6;
 
 // How many threads transform so many elements.
 inline int64_t ThreadsFor(xla::ffi::ThreadPool* pool, int64_t elements) {
-  if (pool == nullptr) return 1;
-  const int64_t threads = PartsOf(*pool, kWork * elements);
-  if (threads > 1 || kWork * elements < kLeastInCompany || !lookouts.Any()) return threads;
-  return std::min<int64_t>(2, ThreadsOf(*pool));
+  return pool == nullptr ? 1 : PartsOf(*pool, kWork * elements);
 }
 
 // Calls body(begin, end) for parts of `count` pieces of so many elements.

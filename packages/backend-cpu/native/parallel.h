@@ -261,8 +261,11 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
 // Elements for which one more thread is worth its while, where there are many.
 constexpr int64_t kPerThread = 1 << 15;
 
-// Parts of the work of each thread.
-constexpr int64_t kPartsOfThread = 4;
+// The number of parts into which the work of `threads` is divided, so that they can help each other.
+inline int64_t FinerParts(int64_t threads, int64_t size) {
+  constexpr int64_t kMost = 4;
+  return threads * std::clamp<int64_t>(size / (threads * kPerThread), 1, kMost);
+}
 
 // The fewest elements that are divided. Two threads gain half of the time at most, and to wake one,
 // and to fetch what the other core has in its cache, takes as long as some 2**18 elements do.
@@ -308,7 +311,7 @@ void InCompany(int64_t size, const Body& body) {
     if (parts == 1) {
       body(begin, end);
     } else {
-      const int64_t pieces = kPartsOfThread * parts;
+      const int64_t pieces = FinerParts(parts, rest);
       Share(parts - 1, pieces, give, [&](int64_t piece) {
         body(begin + rest * piece / pieces, begin + rest * (piece + 1) / pieces);
       });
@@ -321,8 +324,9 @@ void InCompany(int64_t size, const Body& body) {
 // Calls body(begin, end) for parts of `size` elements, on one thread if `pool` is null.
 template <typename Body>
 void ForRanges(xla::ffi::ThreadPool* pool, int64_t size, const Body& body) {
-  if (pool != nullptr && PartsOf(*pool, size) > 1) {
-    const int64_t parts = std::min(kPartsOfThread * ThreadsOf(*pool), size / kPerThread);
+  const int64_t threads = pool == nullptr ? 1 : PartsOf(*pool, size);
+  if (threads > 1) {
+    const int64_t parts = FinerParts(threads, size);
     ParallelFor(*pool, parts, [&](int64_t part) {
       InPieces(size * part / parts, size * (part + 1) / parts, body);
     });
@@ -334,10 +338,9 @@ void ForRanges(xla::ffi::ThreadPool* pool, int64_t size, const Body& body) {
   }
 }
 
-// Calls body(i) for each i below `count`; if there are to be several parts, in parts of neighbours.
+// Calls body(i) for each i below `count`, of which each of `parts` parts has neighbours.
 template <typename Body>
-void ForNeighbours(xla::ffi::ThreadPool& pool, int64_t count, int64_t wanted, const Body& body) {
-  const int64_t parts = wanted == 1 ? 1 : std::min(count, kPartsOfThread * wanted);
+void ForNeighbours(xla::ffi::ThreadPool& pool, int64_t count, int64_t parts, const Body& body) {
   ParallelFor(pool, parts, [&](int64_t part) {
     const int64_t end = count * (part + 1) / parts;
     for (int64_t i = count * part / parts; i < end;) {
