@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host_elementary.h"
+#include "roots.h"
 #include "vectors.h"
 
 namespace dovetail {
@@ -389,8 +390,7 @@ struct Complex {
       {"sub", dtype, Binary<Complex<T>, Subtract>, kMany}
 
 #if defined(DOVETAIL_AVX512)
-// Absolute values, infinite if a part is. A root takes longer than the memory, so it is estimated, and
-// corrected once; squares of other numbers than these are computed in float64.
+// Absolute values, infinite if a part is; squares of other numbers than these are computed in float64.
 constexpr float kLeastSquared = 0x1p-60f, kMostSquared = 0x1p60f;
 
 __m512 OtherAbsolutes(__m512 x, __m512 y) {
@@ -415,11 +415,7 @@ inline __m512 Absolutes(__m512 first, __m512 second) {
   constexpr int kGreaterOfAbsolutes = 0b1011;
   const __m512 greater = _mm512_range_ps(x, y, kGreaterOfAbsolutes);
   const __m512 square = _mm512_fmadd_ps(x, x, _mm512_mul_ps(y, y));
-  const __m512 inverse = _mm512_rsqrt14_ps(square);
-  const __m512 root = _mm512_mul_ps(square, inverse);
-  const __m512 rest = _mm512_fnmadd_ps(root, root, square);
-  const __m512 half = _mm512_mul_ps(inverse, _mm512_set1_ps(0.5f));
-  const __m512 found = _mm512_fmadd_ps(rest, half, root);
+  const __m512 found = RootFromEstimate(square);
   const __mmask16 usual =
       _mm512_cmp_ps_mask(greater, _mm512_set1_ps(kLeastSquared), _CMP_GE_OQ) &
       _mm512_cmp_ps_mask(greater, _mm512_set1_ps(kMostSquared), _CMP_LE_OQ);

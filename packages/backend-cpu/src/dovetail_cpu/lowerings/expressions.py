@@ -95,8 +95,9 @@ class _Count(NamedTuple):
         """The array, whose type but for shape and dtype is that of `aval`."""
         own = aval.update(shape=(self.length,), dtype=self.dtype)
         from_zero = context.iota(own, 0)
-        start = context.constant(self.start, own)
-        return context.add(from_zero, start, own) if self.start else from_zero
+        if self.start == 0:
+            return from_zero
+        return context.add(from_zero, context.constant(self.start, own), own)
 
 
 class _Expression:
