@@ -85,15 +85,11 @@ DOVETAIL_INLINE void Store(Vector x, Number* to) {
   std::memcpy(to, &x, sizeof(x));
 }
 
-// Asks for the memory of a later vector, which is read, and written. Where arithmetic takes most of
-// the time, a processor with long vectors does not look so far ahead by itself.
+// The same for a vector that is read, and one that is written.
 template <typename From, typename To>
 DOVETAIL_INLINE void FetchAhead(const From* from, To* to) {
-#if defined(DOVETAIL_AVX512)
-  constexpr int64_t kBytes = 1024;
-  __builtin_prefetch(reinterpret_cast<const char*>(from) + kBytes);
-  __builtin_prefetch(reinterpret_cast<char*>(to) + kBytes, 1);
-#endif
+  FetchAhead(from);
+  FetchAhead(to);
 }
 
 // A polynomial, constant coefficient first.

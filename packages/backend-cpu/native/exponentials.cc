@@ -15,6 +15,7 @@
 #include "exponentials.h"
 #include "hyperbolic_tables.h"
 #include "logarithm_tables.h"
+#include "wide_logarithm.h"
 
 // Vectors are passed among functions that are inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -23,13 +24,9 @@ namespace dovetail {
 namespace {
 
 constexpr int32_t kRootOfHalf = 0x3f3504f3;
-constexpr int64_t kWideRootOfHalf = 0x3fe6a09e667f3bcd, kWideNormal = 0x0010000000000000;
+constexpr int64_t kWideNormal = 0x0010000000000000;
 // From here on, x is taken for x + 1 and sqrt(x**2 + 1).
 constexpr float kFar = 0x1p25f;
-// The bits of 2**52: with others in the mantissa, it is the float64 of that count.
-constexpr int64_t kCounter = 0x4330000000000000;
-constexpr double kWideLog2High = 6.93147180369123816490e-01;
-constexpr double kWideLog2Low = 1.90821492927058770002e-10;
 constexpr double kLog2OfE = 1.4426950408889634;
 
 // In the square of the argument: (sinh(r) / r - 1) / r**2 and (cosh(r) - 1) / r**2 for r up to
@@ -62,11 +59,7 @@ constexpr double kPowerOfTwo[] = {0.9999999999595618,   0.6931471805568324,
                                   0.24022651213498092,  0.055504109063258665,
                                   0.009618025613318034, 0.0013333478473685416,
                                   0.00015469729214118296, 1.5303700711365693e-05};
-// For float64: (log((1 + s) / (1 - s)) / s - 2) / s**2 in the square of s; (exp(r) - 1 - r) / r**2.
-constexpr double kWideBentLogarithm[] = {0.666666666666667,   0.39999999999899505,
-                                         0.28571428625975487, 0.2222221113479508,
-                                         0.18182889125261723, 0.15331721600556042,
-                                         0.14616449685043406};
+// For float64: (exp(r) - 1 - r) / r**2.
 constexpr double kWideBentExponential[] = {
     0.5,                   0.16666666666666677,   0.04166666666666658,   0.008333333333322158,
     0.0013888888888942666, 0.0001984126988494614, 2.4801587198227347e-05, 2.755724529043978e-06,
@@ -378,27 +371,6 @@ struct ReciprocalRoot {
 };
 #endif
 
-struct Split {
-  Double n;
-  Bits64 biased;
-};
-
-// n of a positive number 2**n m with m from sqrt(1/2) to sqrt(2), and with the bias of exponents.
-DOVETAIL_INLINE Split WideExponentOf(Bits64 bits) {
-  const Bits64 biased = (Bits64)((Naturals64)(bits + (kWideOne - kWideRootOfHalf)) >> 52);
-  return {As<Double>(biased | kCounter) - (0x1p52 + 1023), biased};
-}
-
-// n log(2) + log(1 + f).
-DOVETAIL_INLINE Double WideSumOfLogarithms(Double n, Double f) {
-  const Double square = f * f, half = 0.5 * square, lost = ProductLess(f, f, square);
-  const Double quotient = f / (f + 2.0), below = quotient * quotient;
-  const Double tail = quotient * (half + below * Polynomial(below, kWideBentLogarithm));
-  const Double leading = n * kWideLog2High, total = leading + f;
-  const Double rest = (f - (total - leading)) - 0.5 * lost;
-  return total + (rest - (half - (tail + n * kWideLog2Low)));
-}
-
 DOVETAIL_INLINE Double WideLimitsOfLogarithm(Double x, Double result) {
   const Bits64 bits = As<Bits64>(x);
   if (__builtin_expect(AllBelow(bits - kWideNormal, kWideInfinity - kWideNormal), 1)) return result;
@@ -613,51 +585,6 @@ ffi::Error OfExponentials(ffi::ThreadPool pool, bool is_fixed, float fixed, Oper
   return ffi::Error::Success();
 }
 
-// The derivative of the logarithm of the gamma function, in float64: errors of an asymptotic series
-// and a sum, which cancel near its zeros, are too small to be seen there.
-struct Digamma {
-  // In the square of 1 / x, from 8 on: log(x) - 1 / (2 x) - digamma(x), divided by that square.
-  // Source: DLMF 5.11.2.
-  static constexpr double kTail[] = {1.0 / 12,  -1.0 / 120, 1.0 / 252,      -1.0 / 240,
-                                     1.0 / 132, -691.0 / 32760, 1.0 / 12};
-  // In the square of r: pi / tan(pi r) / r without what its poles at -1, 0 and 1 make of it, which
-  // is -2 times zeta of even numbers, less 1.
-  static constexpr double kCotangent[] = {
-      -1.2898681336964528,      -0.16464646742227637,   -0.03468612396889828,
-      -0.00815471239588868,     -0.0019891502556361705, -0.0004921731066160966,
-      -0.00012249627011740966,  -3.056451881730374e-05, -7.63458652999968e-06,
-      -1.9079240677455924e-06};
-
-  static DOVETAIL_INLINE Single Of(Single x) {
-    const Double wide = Wide(x), size = Magnitude(wide);
-    // The sum of 1 / (x + k) for k from 0 to 7 as a quotient.
-    Double over = Double{} + 1.0, under = size;
-#pragma GCC unroll 8
-    for (int k = 1; k < 8; ++k) {
-      const Double next = size + double(k);
-      over = over * next + under;
-      under = under * next;
-    }
-    const Bits64 small = size < 8.0;
-    const Double far = small ? size + 8.0 : size, inverse = 1.0 / far, square = inverse * inverse;
-    const Bits64 bits = As<Bits64>(far);
-    const auto [n, biased] = WideExponentOf(bits);
-    const Double f = As<Double>(bits - (biased << 52) + kWideOne) - 1.0;
-    const Double rest = 0.5 * inverse + square * Polynomial(square, kTail);
-    const Double sum = small ? over / under : Double{};
-    Double result = (WideSumOfLogarithms(n, f) - sum) - rest;
-    if (!AllBelow(As<Bits32>(x), kInfinity)) {
-      // digamma(-x) is digamma(x) + 1 / x + pi / tan(pi x).
-      const Double r = size - Nearest(size), s = r * r;
-      const Double cotangent = (3.0 * s - 1.0) / (r * (s - 1.0)) + r * Polynomial(s, kCotangent);
-      const Double reflected = result + (1.0 / size + cotangent);
-      result = wide < 0.0 ? (r == 0.0 ? Double{} + NAN : reflected) : result;
-      result = wide < INFINITY ? result : wide;
-    }
-    return x == 0.0f ? Single{} - INFINITY : Narrow(result);
-  }
-};
-
 struct PowerOfTwo {
   static DOVETAIL_INLINE Single Of(Single x) {
     const Single power = Narrow(Power::Exponential(Power::Limited(Wide(x))));
@@ -767,7 +694,6 @@ DOVETAIL_OF_FLOATS(dovetail_asinh, dovetail::InHalves<dovetail::InverseHyperboli
 DOVETAIL_OF_FLOATS(dovetail_atanh, dovetail::AtOnce<dovetail::InverseHyperbolicTangent>);
 DOVETAIL_OF_FLOATS(dovetail_cbrt, dovetail::AtOnce<dovetail::CubeRoot>);
 DOVETAIL_OF_FLOATS(dovetail_cosh, dovetail::AtOnce<dovetail::HyperbolicCosine>);
-DOVETAIL_UNARY(dovetail_digamma, float, dovetail::Unary<dovetail::Digamma>);
 DOVETAIL_OF_FLOATS(dovetail_exp, dovetail::AtOnce<dovetail::Exponential>);
 DOVETAIL_UNARY(dovetail_exp_f64, double,
                dovetail::Unary<dovetail::WideExponential, dovetail::Double, double>);

@@ -8,24 +8,19 @@
 
 #include "host_elementary.h"
 #include "roots.h"
+#include "vector_width.h"
 #include "vectors.h"
 
 namespace dovetail {
 namespace {
 
-// Loops are over blocks of constant size, so that they become vectors; each asks for the memory of a
-// later one, which a processor with long vectors would otherwise wait for.
+// Loops are over blocks of constant size, so that they become vectors.
 constexpr ptrdiff_t kBlock = 64;
 
 template <typename T>
-void FetchAhead(T* block) {
-#if defined(__AVX512F__)
-  constexpr ptrdiff_t kAhead = 2048, kLine = 64;
-  const char* const ahead = reinterpret_cast<const char*>(block) + kAhead;
-  for (ptrdiff_t at = 0; at < ptrdiff_t(kBlock * sizeof(T)); at += kLine) {
-    __builtin_prefetch(ahead + at, !std::is_const_v<T>);
-  }
-#endif
+void FetchBlockAhead(T* block) {
+  constexpr ptrdiff_t kLine = 64 / sizeof(T);
+  for (ptrdiff_t at = 0; at < kBlock; at += kLine) FetchAhead(block + at);
 }
 
 template <typename In, typename Out, typename Operation>
@@ -35,8 +30,8 @@ void UnaryPart(const void* const* operands, const ptrdiff_t* steps, void* result
   Out* __restrict out = static_cast<Out*>(result);
   if (steps[0] == 0) return void(std::fill_n(out, count, Operation()(*x)));
   for (; count >= kBlock; count -= kBlock, x += kBlock, out += kBlock) {
-    FetchAhead(x);
-    FetchAhead(out);
+    FetchBlockAhead(x);
+    FetchBlockAhead(out);
     for (ptrdiff_t i = 0; i < kBlock; ++i) out[i] = Operation()(x[i]);
   }
   for (ptrdiff_t i = 0; i < count; ++i) out[i] = Operation()(x[i]);
@@ -63,9 +58,9 @@ struct KeepDenormals {
 template <ptrdiff_t kFirst, ptrdiff_t kSecond, typename In, typename Out, typename Operation>
 void OfPairs(const In* x, const In* y, Out* __restrict out, ptrdiff_t count) {
   for (; count >= kBlock; count -= kBlock, out += kBlock) {
-    if (kFirst != 0) FetchAhead(x);
-    if (kSecond != 0) FetchAhead(y);
-    FetchAhead(out);
+    if (kFirst != 0) FetchBlockAhead(x);
+    if (kSecond != 0) FetchBlockAhead(y);
+    FetchBlockAhead(out);
     for (ptrdiff_t i = 0; i < kBlock; ++i) out[i] = Operation()(x[i * kFirst], y[i * kSecond]);
     x += kBlock * kFirst, y += kBlock * kSecond;
   }
@@ -509,8 +504,8 @@ extern "C" const void* dovetail_host_functions(size_t* count) {
     for (const auto functions :
          {dovetail::ArrayFunctions, dovetail::CircularFunctions, dovetail::ErrorFunctions,
           dovetail::ExponentialFunctions, dovetail::FourierFunctions, dovetail::MoveFunctions,
-          dovetail::PositionFunctions, dovetail::RandomFunctions, dovetail::RemainderFunctions,
-          dovetail::SearchFunctions, dovetail::SortFunctions}) {
+          dovetail::NarrowFunctions, dovetail::PositionFunctions, dovetail::RandomFunctions,
+          dovetail::RemainderFunctions, dovetail::SearchFunctions, dovetail::SortFunctions}) {
       size_t more;
       const dovetail::HostEntry* others = functions(&more);
       entries.insert(entries.end(), others, others + more);

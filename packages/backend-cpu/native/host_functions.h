@@ -80,6 +80,7 @@ constexpr ptrdiff_t kMost = 65536, kMany = 32768, kSeveral = 16384, kSome = 4096
 const HostEntry* CircularFunctions(size_t* count);
 const HostEntry* ErrorFunctions(size_t* count);
 const HostEntry* ExponentialFunctions(size_t* count);
+const HostEntry* NarrowFunctions(size_t* count);
 const HostEntry* RemainderFunctions(size_t* count);
 
 // Those of whole arrays, which get other numbers than steps: see `host_functions.py`. The dtype "*"

@@ -1,4 +1,4 @@
-// Conversions of floats of 16 bits, and steps of expressions with them.
+// Conversions of floats of 16 bits, and arithmetic with them.
 
 #include "narrow_floats.h"
 
@@ -82,23 +82,34 @@ void ConvertedStep(const void* const* operands, const ptrdiff_t* steps, void* re
   std::fill(to + 1, to + count, *to);
 }
 
-#define DOVETAIL_FOR_NARROW(T, dtype)                                                     \
-  {"add", dtype, OfTwo<T, Sum>, 0}, {"add_any", dtype, OfTwo<T, Sum>, 0},                 \
-      {"div", dtype, OfTwo<T, Quotient>, 0}, {"max", dtype, OfTwo<T, Extreme<true>>, 0},  \
-      {"min", dtype, OfTwo<T, Extreme<false>>, 0}, {"mul", dtype, OfTwo<T, Product>, 0},  \
-      {"sub", dtype, OfTwo<T, Difference>, 0}
+template <typename T, typename Operation>
+constexpr HostFunction kOfTwo = Divided<OfTwo<T, Operation>, T, T, T>;
 
-const HostEntry kSteps[] = {
+#define DOVETAIL_FOR_NARROW(T, dtype)                                                              \
+  {"add", dtype, kOfTwo<T, Sum>, kMany}, {"add_any", dtype, kOfTwo<T, Sum>, kMany},                \
+      {"div", dtype, kOfTwo<T, Quotient>, kMany}, {"max", dtype, kOfTwo<T, Extreme<true>>, kMany}, \
+      {"min", dtype, kOfTwo<T, Extreme<false>>, kMany},                                            \
+      {"mul", dtype, kOfTwo<T, Product>, kMany}, {"sub", dtype, kOfTwo<T, Difference>, kMany}
+
+const HostEntry kFunctions[] = {
     DOVETAIL_FOR_NARROW(BFloat16, "bfloat16"),
     DOVETAIL_FOR_NARROW(Float16, "float16"),
+};
+#undef DOVETAIL_FOR_NARROW
+
+const HostEntry kSteps[] = {
     {"to_bfloat16", "float32", ConvertedStep<float, BFloat16>, 0},
     {"to_float16", "float32", ConvertedStep<float, Float16>, 0},
     {"to_float32", "bfloat16", ConvertedStep<BFloat16, float>, 0},
     {"to_float32", "float16", ConvertedStep<Float16, float>, 0},
 };
-#undef DOVETAIL_FOR_NARROW
 
 }  // namespace
+
+const HostEntry* NarrowFunctions(size_t* count) {
+  *count = sizeof(kFunctions) / sizeof(kFunctions[0]);
+  return kFunctions;
+}
 
 const HostEntry* NarrowSteps(size_t* count) {
   *count = sizeof(kSteps) / sizeof(kSteps[0]);

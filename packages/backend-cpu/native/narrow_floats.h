@@ -1,4 +1,4 @@
-// Conversions of floats of 16 bits, and steps of expressions with them.
+// Conversions of floats of 16 bits.
 
 #ifndef DOVETAIL_CPU_NARROW_FLOATS_H_
 #define DOVETAIL_CPU_NARROW_FLOATS_H_
@@ -15,7 +15,7 @@ void WidenFloat16(const uint16_t* from, int64_t size, float* to);
 void NarrowToBFloat16(const float* from, int64_t size, uint16_t* to);
 void NarrowToFloat16(const float* from, int64_t size, uint16_t* to);
 
-// Functions of one or two operands, which are computed in float32, by primitive and dtype.
+// Conversions as steps of expressions.
 const HostEntry* NarrowSteps(size_t* count);
 
 }  // namespace dovetail

@@ -11,12 +11,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <vector>
 
 #include "interrupts.h"
 #include "xla/ffi/api/ffi.h"
@@ -71,10 +69,129 @@ inline void Leave(int processor) {
   sched_setaffinity(0, sizeof(all), &all);
 }
 
+// Calls of a function with each number below a count, which threads divide among themselves.
+//
+// Each thread has a row of calls, the one that waits the first, and helps others when its own are done:
+// so a thread finds in its cache what the same call has left there before, and one that comes late, or
+// shares its processor, makes fewer calls.
+//
+// Threads that come too late find nothing to do, possibly after the waiting one has gone on: so all of
+// them own this object together.
+class alignas(64) SharedCalls {
+ public:
+  using Function = void (*)(const void* body, int64_t i);
+
+  SharedCalls(int64_t threads, int64_t count, Function function, const void* body)
+      : rows_(std::clamp<int64_t>(threads, 1, kMostRows)),
+        count_(count),
+        function_(function),
+        body_(body) {}
+
+  void Own() { state_.fetch_add(kOwner, std::memory_order_relaxed); }
+  void Disown() {
+    // Mostly nobody else owns it any more.
+    if (state_.load() < 2 * kOwner || state_.fetch_sub(kOwner) < 2 * kOwner) delete this;
+  }
+
+  // Brings what a thread that comes to help will need, all at once.
+  void Fetch() const {
+    Fetch(this);
+    Fetch(&row_[1]);
+    Fetch(&state_);
+  }
+
+  // Makes calls on a thread that has come to help; returns how many.
+  int64_t Help() {
+    Leave(processor_);
+    interrupts_before = interrupts_;
+    return Make(1 + helpers_.fetch_add(1, std::memory_order_relaxed));
+  }
+
+  // Tells the thread that waits how many calls another one has made, which disowns.
+  void TellAndDisown(int64_t made) {
+    if (made == 0) return Disown();
+    int64_t state = state_.load();
+    while (!(state & kSleeps)) {
+      if (state_.compare_exchange_weak(state, state + made - kOwner)) return;
+    }
+    if ((state_.fetch_add(made) + made) % kSleeps == count_) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      all_finished_.notify_one();
+    }
+    Disown();
+  }
+
+  // Takes part in the calls, and returns when all have returned: it waits only for those that have
+  // begun. Throws, after all calls, what one of them has thrown; then some are left out.
+  void Finish() {
+    state_.fetch_add(Make(0));
+    const auto finished = [&] { return state_.load() % kSleeps == count_; };
+    if (!LookFor(finished)) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      state_.fetch_or(kSleeps);
+      all_finished_.wait(lock, finished);
+    }
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  struct alignas(64) Row {
+    std::atomic<int64_t> next{0};
+  };
+  static constexpr int64_t kMostRows = 8;
+  // How many calls have returned is counted below; the owners from kOwner on.
+  static constexpr int64_t kSleeps = int64_t{1} << 40, kOwner = kSleeps << 1;
+
+  static void Fetch(const void* line) {
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#endif
+  }
+
+  int64_t Make(int64_t own) {
+    int64_t made = 0;
+    std::exception_ptr failure;
+    // With a call for each, the thread that waits makes those of threads that do not come.
+    const int64_t tried = own > 0 && count_ == rows_ ? 1 : rows_;
+    for (int64_t other = 0; other < tried; ++other) {
+      const int64_t row = (own + other) % rows_, first = count_ * row / rows_;
+      const int64_t size = count_ * (row + 1) / rows_ - first;
+      for (int64_t i; (i = row_[row].next.fetch_add(1)) < size; ++made) {
+        if (failure) continue;  // The others are counted.
+        try {
+          KeepCounting();
+          EndIfInterrupted();
+          function_(body_, first + i);
+        } catch (...) {  // Beyond a thread of the pool it would end the process.
+          failure = std::current_exception();
+        }
+      }
+    }
+    if (failure) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      failure_ = failure;
+    }
+    return made;
+  }
+
+  const int64_t rows_, count_;
+  const Function function_;
+  const void* const body_;
+  const int processor_ = sched_getcpu();
+  const uint32_t interrupts_ = interrupts_before;
+  std::atomic<int64_t> helpers_{0};
+  // What several threads write to is not side by side.
+  Row row_[kMostRows];
+  alignas(64) std::atomic<int64_t> state_{kOwner};
+  std::exception_ptr failure_;
+  std::mutex mutex_;
+  std::condition_variable all_finished_;
+};
+
 // Threads of the pool that have done their part of a kernel, and look for one of the next.
 //
-// What such a thread takes it runs. In the child of a fork, which has no such threads, tasks may be
-// given to one of the parent's; they are only not helped with.
+// In the child of a fork, which has no such threads, calls may be given to one of the parent's; they
+// are only not helped with.
 class Lookouts {
  public:
   // Whether a thread looks now.
@@ -95,18 +212,15 @@ class Lookouts {
   // Notes that what may have use for threads that look ends now.
   void NoteEnd() { ended_.store(Now(), std::memory_order_relaxed); }
 
-  // Gives a task to a thread that looks for one; returns whether there was one.
-  template <typename Work>
-  bool Give(const Work& work) {
+  // Lets a thread that looks for work help; returns whether there was one.
+  bool Give(SharedCalls* calls) {
     if (!Any()) return false;
-    auto task = std::make_unique<Task>(work);
     for (Place& place : places_) {
-      Task* expected = &nothing_yet_;
-      if (place.task.load(std::memory_order_relaxed) == expected &&
-          place.task.compare_exchange_strong(expected, task.get())) {
-        task.release();
-        return true;
-      }
+      SharedCalls* expected = &nothing_yet_;
+      if (place.calls.load(std::memory_order_relaxed) != expected) continue;
+      calls->Own();
+      if (place.calls.compare_exchange_strong(expected, calls)) return true;
+      calls->Disown();
     }
     return false;
   }
@@ -115,12 +229,14 @@ class Lookouts {
   void Look(int64_t most) {
     if (count_.fetch_add(1) < most) {
       for (Place& place : places_) {
-        Task* nobody = nullptr;
-        if (!place.task.compare_exchange_strong(nobody, &nothing_yet_)) continue;
-        while (const Task* task = Next(place)) {
-          (*task)();
-          delete task;
-          place.task.store(&nothing_yet_);
+        SharedCalls* nobody = nullptr;
+        if (!place.calls.compare_exchange_strong(nobody, &nothing_yet_)) continue;
+        while (SharedCalls* const calls = Next(place)) {
+          calls->Fetch();
+          const int64_t made = calls->Help();
+          // The thread that is told may have more at once.
+          place.calls.store(&nothing_yet_);
+          calls->TellAndDisown(made);
         }
         break;
       }
@@ -129,17 +245,16 @@ class Lookouts {
   }
 
  private:
-  using Task = std::function<void()>;
   struct alignas(64) Place {
-    std::atomic<Task*> task{nullptr};  // Null where no thread looks.
+    std::atomic<SharedCalls*> calls{nullptr};  // Null where no thread looks.
   };
 
   // What has come to a place; null if nothing has, and the place is left.
-  Task* Next(Place& place) {
-    const auto has_come = [&] { return place.task.load() != &nothing_yet_; };
-    Task* expected = &nothing_yet_;
-    if (!LookFor(has_come) && place.task.compare_exchange_strong(expected, nullptr)) return nullptr;
-    return place.task.load();
+  SharedCalls* Next(Place& place) {
+    const auto have_come = [&] { return place.calls.load() != &nothing_yet_; };
+    SharedCalls* expected = &nothing_yet_;
+    if (!LookFor(have_come) && place.calls.compare_exchange_strong(expected, nullptr)) return nullptr;
+    return place.calls.load();
   }
 
   static int64_t Nanoseconds(std::chrono::nanoseconds time) { return time.count(); }
@@ -150,7 +265,7 @@ class Lookouts {
   static constexpr std::chrono::milliseconds kPatience{1};
 
   std::atomic<int64_t> ended_{0}, called_{0};
-  Task nothing_yet_;
+  SharedCalls nothing_yet_{1, 0, nullptr, nullptr};
   std::atomic<int64_t> count_{0};
   Place places_[32];
 };
@@ -165,73 +280,20 @@ inline void CallLookouts(xla::ffi::ThreadPool& pool) {
   }
 }
 
-// Calls body(i) for each i below `count`, and returns when all calls have returned. give(work) gives
-// to one of `helpers` threads what it has to call, or returns false.
-//
-// Each thread has a row of calls, the calling one the first, and helps others when its own are done: so
-// a thread finds in its cache what the same call has left there before, and one that comes late, or
-// shares its processor, makes fewer calls.
-//
-// The calling thread takes part, and waits only for calls that have begun: a pool whose threads are
-// all busy, perhaps with waiting, cannot keep it forever. Tasks that come too late find nothing to
-// do, possibly after this function has returned, so they share the ownership of what they look at.
-//
-// Throws in the calling thread, after all calls, what one of them has thrown; then some are left out.
+// Calls body(i) for each i below `count`, and returns when all calls have returned, or one has thrown.
+// give(calls) lets one of `helpers` threads help, or returns false.
 template <typename Give, typename Body>
 void Share(int64_t helpers, int64_t count, const Give& give, const Body& body) {
-  struct alignas(64) Row {
-    std::atomic<int64_t> next{0};
-  };
-  struct State {
-    explicit State(int64_t threads) : rows(threads) {}
-    std::vector<Row> rows;
-    std::atomic<int64_t> helpers{0};
-    std::atomic<int64_t> finished{0};
-    std::exception_ptr failure;
-    std::mutex mutex;
-    std::condition_variable all_finished;
-  };
-  const int64_t threads = helpers + 1;
-  auto state = std::make_shared<State>(threads);
-  const Body* shared_body = &body;
-  auto work = [state, threads, count, shared_body, began = interrupts_before](int64_t own) {
-    interrupts_before = began;
-    int64_t done = 0;
-    std::exception_ptr failure;
-    for (int64_t other = 0; other < threads; ++other) {
-      const int64_t row = (own + other) % threads, first = count * row / threads;
-      const int64_t size = count * (row + 1) / threads - first;
-      for (int64_t i; (i = state->rows[row].next.fetch_add(1)) < size; ++done) {
-        if (failure) continue;  // The others are counted.
-        try {
-          KeepCounting();
-          EndIfInterrupted();
-          (*shared_body)(first + i);
-        } catch (...) {  // Beyond a thread of the pool it would end the process.
-          failure = std::current_exception();
-        }
-      }
-    }
-    if (done == 0) return;
-    std::lock_guard<std::mutex> lock(state->mutex);
-    if (failure) state->failure = failure;
-    if (state->finished.fetch_add(done) + done == count) state->all_finished.notify_one();
-  };
-  const auto elsewhere = [state, work, processor = sched_getcpu()] {
-    Leave(processor);
-    work(1 + state->helpers.fetch_add(1));
-  };
+  const auto call = [](const void* own, int64_t i) { (*static_cast<const Body*>(own))(i); };
+  auto* const calls = new SharedCalls(helpers + 1, count, call, &body);
+  const auto disown = [](SharedCalls* own) { own->Disown(); };
+  const std::unique_ptr<SharedCalls, decltype(disown)> owned(calls, disown);
   try {
-    for (int64_t given = 0; given < helpers && give(elsewhere); ++given) {
+    for (int64_t given = 0; given < helpers && give(calls); ++given) {
     }
   } catch (const std::bad_alloc&) {  // Those that have been called must be waited for.
   }
-  work(0);
-  const auto finished = [&] { return state->finished.load(std::memory_order_acquire) == count; };
-  LookFor(finished);
-  std::unique_lock<std::mutex> lock(state->mutex);
-  state->all_finished.wait(lock, finished);
-  if (state->failure) std::rethrow_exception(state->failure);
+  calls->Finish();
 }
 
 // The same with the threads that XLA lends.
@@ -246,10 +308,11 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
     }
     return lookouts.NoteEnd();
   }
-  const auto give = [&](const auto& work) {
-    if (lookouts.Give(work)) return true;
-    pool.Schedule([work, helpers] {
-      work();
+  const auto give = [&](SharedCalls* calls) {
+    if (lookouts.Give(calls)) return true;
+    calls->Own();
+    pool.Schedule([calls, helpers] {
+      calls->TellAndDisown(calls->Help());
       lookouts.Look(helpers);
     });
     return true;
@@ -302,7 +365,7 @@ void InPieces(int64_t begin, int64_t end, const Body& body) {
 // work, on these: a thread that has been called comes while the first parts are computed.
 template <typename Body>
 void InCompany(int64_t size, const Body& body) {
-  const auto give = [](const auto& work) { return lookouts.Give(work); };
+  const auto give = [](SharedCalls* calls) { return lookouts.Give(calls); };
   for (int64_t begin = 0; begin < size;) {
     const int64_t rest = size - begin;
     const int64_t parts =

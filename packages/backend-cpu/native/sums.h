@@ -58,13 +58,6 @@ struct Times {
   }
 };
 
-// Asks for the memory that is read later: processors with long vectors ask for less by themselves than
-// they can wait for.
-template <typename T>
-inline void FetchAhead(const T* x) {
-  if constexpr (kVectorBytes == 64) __builtin_prefetch(reinterpret_cast<const char*>(x) + 2048);
-}
-
 // Terms that are added up have a constant kSideBySide: how many rows, or parts of one, are.
 //
 // Of two arrays half as many parts are.

@@ -1,7 +1,9 @@
-// The width of vectors that the compiler is asked for.
+// The width of vectors that the compiler is asked for, and how far ahead they are fetched.
 
 #ifndef DOVETAIL_CPU_VECTOR_WIDTH_H_
 #define DOVETAIL_CPU_VECTOR_WIDTH_H_
+
+#include <type_traits>
 
 namespace dovetail {
 
@@ -12,6 +14,17 @@ constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;
 #endif
+
+// Asks for the memory of a later vector, which is written to if it is not constant: a processor with
+// long vectors asks for less by itself than it can wait for. From twice as far on, some places in
+// memory are slower.
+template <typename T>
+inline void FetchAhead(T* x) {
+  if constexpr (kVectorBytes == 64) {
+    constexpr int kBytes = 1024;
+    __builtin_prefetch(reinterpret_cast<const char*>(x) + kBytes, !std::is_const_v<T>);
+  }
+}
 
 }  // namespace dovetail
 

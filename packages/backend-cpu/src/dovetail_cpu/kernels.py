@@ -37,7 +37,7 @@ ELEMENTARY: Final = {
             "float32",
             "",
             "acos acosh asin asinh atan atan2 atanh cbrt cos cosh digamma erf erf_inv_fast erfc "
-            "exp expm1 log log1p log2 logistic pow sin sinh tan tanh",
+            "exp expm1 lgamma log log1p log2 logistic pow sin sinh tan tanh",
         ),
         ("float64", "_f64", "cos erf_inv_fast exp expm1 log log1p sin tanh"),
         *((narrow, "", _OF_NARROW_FLOATS) for narrow in ("bfloat16", "float16")),

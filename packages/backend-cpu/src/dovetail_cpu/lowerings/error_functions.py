@@ -74,6 +74,14 @@ def digamma(context: Any, x: Any) -> Any:
     return by_kernel(context, "digamma", [x])
 
 
+@TABLE.rule("lgamma")
+def lgamma(context: Any, x: Any) -> Any:
+    """The logarithm of the absolute value of the gamma function, for the same reason."""
+    if context.avals_out[0].size < MANY:
+        return NotImplemented
+    return by_kernel(context, "lgamma", [x])
+
+
 @TABLE.rule("erf_inv_fast")
 def erf_inv_fast(context: Any, x: Any) -> Any:
     """The inverse of the error function, of many numbers, if there is a kernel.

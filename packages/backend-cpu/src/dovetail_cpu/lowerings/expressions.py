@@ -63,7 +63,7 @@ _CALLS: Final = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr
 _FUNCTIONS: Final = frozenset(
     key
     for key in kernels.ELEMENTARY
-    if key[0] not in ("digamma", "erf", "erf_inv_fast") and key != ("tanh", "float32")
+    if key[0] not in ("digamma", "erf", "erf_inv_fast", "lgamma") and key != ("tanh", "float32")
 )
 #: As many steps of arithmetic take the time of the loops that a function needs around it.
 _EACH: Final = 3

@@ -16,12 +16,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dovetail._core.base import caches, config, native, pytree
-from dovetail._core.basis.elementwise import convert_element_type_p
+from dovetail._core.base import caches, config, dtypes, native, pytree
+from dovetail._core.basis.elementwise import add_any_p, convert_element_type_p, mul_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from dovetail._core.ir.walk import inline_calls
+from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
 from dovetail._core.ops.shape.creation import iota_p
 from dovetail._core.ops.shape.slicing import slice_p
@@ -139,6 +140,7 @@ class _Chain:
         sizes: the bytes of each result, padded.
         share: the time that it takes, where 1 is that which a program takes to start.
         most: the time that a program takes.
+        rounds: whether a step rounds to 16 bits, where a program may round several steps once.
     """
 
     most: float
@@ -147,6 +149,7 @@ class _Chain:
     steps: list[tuple[_Step, int]] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     share: float = 0.0
+    rounds: bool = False
 
     def constant(self, value: Any, aval: Any) -> _Value:
         _check_size(aval)
@@ -250,6 +253,9 @@ class _Chain:
             asked = any(value is not None for value in eqn.params.values())
             if asked or not are_operands(eqn.primitive, [atom.aval for atom in eqn.invars]):
                 raise _NoChain  # keys are of a dtype of their own
+            dtype = outs[0].dtype
+            if dtypes.kind_of(dtype) == "f" and dtype.itemsize < 4:
+                self.rounds |= eqn.primitive in _ROUNDED
             return [self._elementwise(function, values, avals, *outs)]
         out = [var.aval for var in eqn.outvars] if len(outs) > 1 else eqn.outvars[0].aval
         numbers = function.numbers(eqn.params, [atom.aval for atom in eqn.invars], out)
@@ -306,6 +312,8 @@ class _Chain:
             self.most += share  # a program would fuse nothing with it, either
         first = len(self.sizes)
         self.steps.append((step, first))
+        if self.rounds and len(self.steps) > 1:
+            raise _NoChain
         # A program would fuse several.
         if self.share > (_longest(function) if len(self.steps) == 1 else self.most):
             raise _NoChain
@@ -358,6 +366,8 @@ _SHAPING: Final[tuple[Primitive, ...]] = (
     reshape_p,
     slice_p,
 )
+#: Primitives that round their results.
+_ROUNDED: Final[tuple[Primitive, ...]] = (add_p, add_any_p, div_p, mul_p, sub_p)
 ONE_LEAF: Final = pytree.structure(0)
 
 
