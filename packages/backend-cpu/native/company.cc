@@ -1,6 +1,6 @@
 // Long arrays of the host among the threads of XLA's pool. A call without a program has no pool: it
-// gives parts to threads that look for work, and where calls follow each other, a program brings such
-// threads.
+// gives parts to threads that look for work, and where there is much, or calls follow each other, a
+// program brings such threads.
 
 #include <pthread.h>
 
@@ -49,9 +49,14 @@ xla::ffi::Error Company(xla::ffi::ThreadPool pool, xla::ffi::Result<xla::ffi::An
 
 }  // namespace
 
+void CallCompany(ptrdiff_t work) {
+  if (most_threads.load(std::memory_order_relaxed) == 1 || lookouts.Any()) return;
+  if (lookouts.AreWanted() || work >= LeastDivided(2)) BringCompany();
+}
+
 void DivideInCompany(ptrdiff_t count, const std::function<void(ptrdiff_t, ptrdiff_t)>& part) {
   const bool alone = count < kDivided || most_threads.load(std::memory_order_relaxed) == 1;
-  if (!alone && lookouts.AreWanted()) BringCompany();
+  if (!alone) CallCompany(count);
   Uninterrupted([&] { alone ? part(0, count) : InCompany(count, part); });
 }
 

@@ -240,7 +240,7 @@ bool GoInGroups(int64_t rows, int64_t n) {
 
 // Such rows, `from_step` and `to_step` numbers of T apart; `sign` is -1 for the inverse.
 template <typename T>
-void TransformInGroups(xla::ffi::ThreadPool* pool, const T* from, int64_t from_step, T* to,
+void TransformInGroups(const Threads* threads, const T* from, int64_t from_step, T* to,
                        int64_t to_step, int64_t rows, int64_t n, T sign, T scale) {
   const auto plan = GroupsPlanOf<T>(n);
   const auto either = [&](auto together) {
@@ -251,7 +251,7 @@ void TransformInGroups(xla::ffi::ThreadPool* pool, const T* from, int64_t from_s
                          : plan->rows == 2 ? either(std::integral_constant<int, 2>())
                                            : either(std::integral_constant<int, 4>());
   const int64_t groups = (rows + plan->rows - 1) / plan->rows;
-  ForPieces(pool, groups, n * plan->rows, [&](int64_t begin, int64_t end) {
+  ForPieces(threads, groups, n * plan->rows, [&](int64_t begin, int64_t end) {
     begin *= plan->rows;
     end = std::min(rows, end * plan->rows);
     transform(*plan, from + begin * from_step, from_step, to + begin * to_step, to_step,

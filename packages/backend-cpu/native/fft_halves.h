@@ -8,6 +8,7 @@
 
 #include "fft_plan.h"
 #include "fft_vectors.h"
+#include "host_functions.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -16,30 +17,52 @@ namespace dovetail {
 // Elements of quick loops for which a transform takes as long as for one of its own.
 constexpr int64_t kWork = 6;
 
-// How many threads transform so many elements.
-inline int64_t ThreadsFor(xla::ffi::ThreadPool* pool, int64_t elements) {
-  return pool == nullptr ? 1 : PartsOf(*pool, kWork * elements);
+// Who may take a part in a transform: threads of a pool, or without one those that look for work.
+struct Threads {
+  xla::ffi::ThreadPool* pool = nullptr;
+};
+
+// How many threads transform so many elements, this one alone if there are no `threads`.
+inline int64_t ThreadsFor(const Threads* threads, int64_t elements) {
+  if (threads == nullptr) return 1;
+  const int64_t work = kWork * elements;
+  if (threads->pool != nullptr) return PartsOf(*threads->pool, work);
+  return work < kLeastInCompany ? 1 : std::min(lookouts.Count() + 1, work / kPerThread);
 }
 
-// Calls body(begin, end) for parts of `count` pieces of so many elements.
+// Calls body(begin, end) for parts of `count` pieces of so many elements. Without a pool, threads may
+// come while the first parts are transformed.
 template <typename Body>
-void ForPieces(xla::ffi::ThreadPool* pool, int64_t count, int64_t elements, const Body& body) {
-  const int64_t threads = ThreadsFor(pool, count * elements);
+void ForPieces(const Threads* threads, int64_t count, int64_t elements, const Body& body) {
+  int64_t first = 0;
+  const auto several = [&] { return ThreadsFor(threads, (count - first) * elements); };
+  if (threads != nullptr && threads->pool == nullptr) {
+    const int64_t few = std::max<int64_t>(1, kPerThread / (kWork * elements));
+    for (int64_t end; first < count && several() == 1; first = end) {
+      EndIfInterrupted();
+      end = std::min(count, first + few);
+      body(first, end);
+    }
+  }
+  const int64_t rest = count - first, helped = several();
   // Between parts an interrupt is noticed.
   constexpr int64_t kMost = 1 << 21;
   const int64_t parts =
-      std::min(count, std::max(threads == 1 ? 1 : 4 * threads, count * elements / kMost));
+      std::min(rest, std::max(helped == 1 ? 1 : 4 * helped, rest * elements / kMost));
   const auto run = [&](int64_t part) {
-    body(count * part / parts, count * (part + 1) / parts);
+    const FlushDenormals flush;  // On threads that come to help, too.
+    body(first + rest * part / parts, first + rest * (part + 1) / parts);
   };
-  if (threads == 1 || count == 1) {
+  if (helped == 1 || rest <= 1) {
     for (int64_t part = 0; part < parts; ++part) {
       EndIfInterrupted();
       run(part);
     }
-    return;
+  } else if (threads->pool != nullptr) {
+    ParallelFor(*threads->pool, parts, run);
+  } else {
+    Share(helped - 1, parts, [](SharedCalls* calls) { return lookouts.Give(calls); }, run);
   }
-  ParallelFor(*pool, parts, run);
 }
 
 // Numbers k and half - k of the transform of both halves, from and to those of the coefficients.
@@ -122,7 +145,7 @@ void CombineRow(const HalvesPlan<T>& plan, const T* from, T* to, int64_t n, T si
 // ones as imaginary parts: from that transform, of n / 2 numbers, to the n / 2 + 1 coefficients, or
 // with a sign of -1 back. Numbers at both ends are a pair. `to` may be `from`.
 template <typename T>
-void CombineHalves(xla::ffi::ThreadPool* pool, const HalvesPlan<T>& plan, const T* from, T* to,
+void CombineHalves(const Threads* threads, const HalvesPlan<T>& plan, const T* from, T* to,
                    int64_t n, T sign) {
   using C = Complexes<T>;
   constexpr int64_t kCount = Lanes<T>::kCount;
@@ -135,7 +158,7 @@ void CombineHalves(xla::ffi::ThreadPool* pool, const HalvesPlan<T>& plan, const 
     to[half] = from[half];
     to[half + 1] = -from[half + 1];
   }
-  ForPieces(pool, blocks, 2 * kCount, [&](int64_t begin, int64_t end) {
+  ForPieces(threads, blocks, 2 * kCount, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t k = block * kCount;
       const C factor = FactorOf(plan, block, sign);

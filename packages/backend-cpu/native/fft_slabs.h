@@ -88,11 +88,11 @@ void TransformSlabs(const LanePlan<T>& plan, const T* from, T* to, int64_t inner
 
 // The second step, in place, of R slabs.
 template <int R, typename T>
-void CombineSlabs(xla::ffi::ThreadPool* pool, const SlabsPlan<T>& plan, T* values, int64_t inner,
+void CombineSlabs(const Threads* threads, const SlabsPlan<T>& plan, T* values, int64_t inner,
                   T sign) {
   using C = Complexes<T>;
   const int64_t apart = plan.first.size;
-  ForPieces(pool, apart, R * inner, [&](int64_t begin, int64_t end) {
+  ForPieces(threads, apart, R * inner, [&](int64_t begin, int64_t end) {
     for (int64_t slab = begin; slab < end; ++slab) {
       const auto* factors = plan.roots.data() + slab * (R - 1);
       T* place = values + 2 * slab * inner;
@@ -119,14 +119,14 @@ void CombineSlabs(xla::ffi::ThreadPool* pool, const SlabsPlan<T>& plan, T* value
 // `together`. others(first, step, count, to) has the other dimensions transformed of slabs `first`,
 // `first + step` and so on, to slabs SlabStep apart.
 template <typename T, typename Others>
-void TransformFirstDimension(xla::ffi::ThreadPool* pool, T* to, int64_t n, int together,
+void TransformFirstDimension(const Threads* threads, T* to, int64_t n, int together,
                              int64_t inner, T sign, const Others& others) {
   static auto& kept = *new Kept<int64_t, SlabsPlan<T>>(kKeptBytes / 8);
   const auto plan = kept.Get(n * 16 + together - 1, [n, together] {
     return std::make_shared<SlabsPlan<T>>(n, together);
   });
   const int64_t count = n / together;
-  ForPieces(pool, together, count * inner, [&](int64_t begin, int64_t end) {
+  ForPieces(threads, together, count * inner, [&](int64_t begin, int64_t end) {
     const OwnMemory<T> buffer(2 * count * SlabStep<T>(inner));
     for (int64_t first = begin; first < end; ++first) {
       others(first, together, count, buffer.get());
@@ -134,7 +134,7 @@ void TransformFirstDimension(xla::ffi::ThreadPool* pool, T* to, int64_t n, int t
     }
   });
   const auto combine = together == 8 ? CombineSlabs<8, T> : CombineSlabs<16, T>;
-  combine(pool, *plan, to, inner, sign);
+  combine(threads, *plan, to, inner, sign);
 }
 
 }  // namespace dovetail

@@ -42,7 +42,7 @@ template <typename T>
 std::shared_ptr<const RowPlan<T>> PlanOf(int64_t n);
 
 template <typename T>
-void TransformRow(const RowPlan<T>& plan, ffi::ThreadPool* pool, const T* from, T* to, T sign,
+void TransformRow(const RowPlan<T>& plan, const Threads* threads, const T* from, T* to, T sign,
                   T scale);
 
 template <typename T>
@@ -186,12 +186,12 @@ __attribute__((noinline)) void TransformRowBlocks(const RowPlan<T>& plan,
 // A product of complex numbers of two arrays, with the signs of the imaginary parts of the first
 // and of the result.
 template <typename T>
-void Multiply(ffi::ThreadPool* pool, const T* a, const std::complex<T>* b, T* to, int64_t size,
+void Multiply(const Threads* threads, const T* a, const std::complex<T>* b, T* to, int64_t size,
               T sign_a, T sign, T scale) {
   constexpr int64_t kCount = Lanes<T>::kCount;
   const T* factors = reinterpret_cast<const T*>(b);
   const T conjugate = sign * scale;
-  ForPieces(pool, (size + kCount - 1) / kCount, kCount, [&](int64_t begin, int64_t end) {
+  ForPieces(threads, (size + kCount - 1) / kCount, kCount, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * kCount; i < std::min(size, end * kCount); i += kCount) {
       Complexes<T> x = LoadPairs<T>(a + 2 * i, size - i);
       x.im *= sign_a;
@@ -203,7 +203,7 @@ void Multiply(ffi::ThreadPool* pool, const T* a, const std::complex<T>* b, T* to
 
 // One transform of complex numbers; `sign` is -1 for the inverse. `to` may be `from`.
 template <typename T>
-void TransformRow(const RowPlan<T>& plan, ffi::ThreadPool* pool, const T* from, T* to, T sign,
+void TransformRow(const RowPlan<T>& plan, const Threads* threads, const T* from, T* to, T sign,
                   T scale) {
   using C = Complexes<T>;
   constexpr int64_t kCount = Lanes<T>::kCount;
@@ -212,13 +212,13 @@ void TransformRow(const RowPlan<T>& plan, ffi::ThreadPool* pool, const T* from, 
     const int64_t length = plan.longer->size;
     Memory<T> values(2 * length);
     T* x = values.get();
-    Multiply<T>(pool, from, plan.chirp.data(), x, n, sign, 1, 1);
+    Multiply<T>(threads, from, plan.chirp.data(), x, n, sign, 1, 1);
     std::fill(x + 2 * n, x + 2 * length, T(0));
-    TransformRow<T>(*plan.longer, pool, x, x, 1, 1);
+    TransformRow<T>(*plan.longer, threads, x, x, 1, 1);
     // What is transformed next is the conjugate, which is an inverse transform but for a factor.
-    Multiply<T>(pool, x, plan.transformed_chirp.data(), x, length, 1, -1, 1);
-    TransformRow<T>(*plan.longer, pool, x, x, 1, T(1) / T(length));
-    Multiply<T>(pool, x, plan.chirp.data(), to, n, -1, sign, scale);
+    Multiply<T>(threads, x, plan.transformed_chirp.data(), x, length, 1, -1, 1);
+    TransformRow<T>(*plan.longer, threads, x, x, 1, T(1) / T(length));
+    Multiply<T>(threads, x, plan.chirp.data(), to, n, -1, sign, scale);
     return;
   }
   if (!plan.rows) {
@@ -241,11 +241,12 @@ void TransformRow(const RowPlan<T>& plan, ffi::ThreadPool* pool, const T* from, 
   const int64_t height = plan.columns->size, width = plan.rows->size;
   const int64_t row_blocks = (height + kCount - 1) / kCount;
   Memory<C> middle(row_blocks * width);
-  ForPieces(pool, (width + kCount - 1) / kCount, height * kCount, [&](int64_t begin, int64_t end) {
+  const int64_t column_blocks = (width + kCount - 1) / kCount;
+  ForPieces(threads, column_blocks, height * kCount, [&](int64_t begin, int64_t end) {
     Memory<C> buffers(BuffersOf(plan));
     TransformColumnBlocks<T>(plan, from, middle.get(), buffers.get(), sign, begin, end);
   });
-  ForPieces(pool, row_blocks, width * kCount, [&](int64_t begin, int64_t end) {
+  ForPieces(threads, row_blocks, width * kCount, [&](int64_t begin, int64_t end) {
     Memory<C> buffers(BuffersOf(plan));
     TransformRowBlocks<T>(plan, middle.get(), buffers.get(), to, sign, scale, begin, end);
   });
@@ -303,7 +304,7 @@ std::shared_ptr<const RegistersPlan<T>> RegistersPlanOf(int64_t n) {
 
 // Rows of complex numbers, `from_step` and `to_step` apart in numbers of T.
 template <typename T>
-void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* to, int64_t to_step,
+void TransformRows(const Threads* threads, const T* from, int64_t from_step, T* to, int64_t to_step,
                    int64_t rows, int64_t n, T sign, T scale) {
   constexpr int64_t kCount = Lanes<T>::kCount;
   if (n == 1) {
@@ -318,19 +319,19 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
     const auto plan = RegistersPlanOf<T>(n);
     const auto transform =
         sign < 0 ? TransformInRegisters<T, true> : TransformInRegisters<T, false>;
-    ForPieces(pool, rows, n, [&](int64_t begin, int64_t end) {
+    ForPieces(threads, rows, n, [&](int64_t begin, int64_t end) {
       transform(*plan, from + begin * from_step, from_step, to + begin * to_step, to_step,
                 end - begin, scale);
     });
     return;
   }
   if (GoInGroups<T>(rows, n)) {
-    return TransformInGroups<T>(pool, from, from_step, to, to_step, rows, n, sign, scale);
+    return TransformInGroups<T>(threads, from, from_step, to, to_step, rows, n, sign, scale);
   }
 #endif
   if (GoSideBySide<T>(rows, n)) {
     const auto plan = LanePlanOf<T>(n);
-    ForPieces(pool, (rows + kCount - 1) / kCount, n * kCount, [&](int64_t begin, int64_t end) {
+    ForPieces(threads, (rows + kCount - 1) / kCount, n * kCount, [&](int64_t begin, int64_t end) {
       begin *= kCount;
       end = std::min(rows, end * kCount);
       TransformSideBySide<T>(*plan, from + begin * from_step, from_step, to + begin * to_step,
@@ -339,8 +340,8 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
     return;
   }
   const auto plan = PlanOf<T>(n);
-  if (rows == 1) return TransformRow<T>(*plan, pool, from, to, sign, scale);
-  ForPieces(pool, rows, n, [&](int64_t begin, int64_t end) {
+  if (rows == 1) return TransformRow<T>(*plan, threads, from, to, sign, scale);
+  ForPieces(threads, rows, n, [&](int64_t begin, int64_t end) {
     if (!plan->rows) {
       for (int64_t row = begin; row < end; ++row) {
         TransformRow<T>(*plan, nullptr, from + row * from_step, to + row * to_step, sign, scale);
@@ -366,7 +367,7 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
 
 // Along the middle one of three dimensions; `to` may be `from`.
 template <typename T>
-void TransformColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer, int64_t n,
+void TransformColumns(const Threads* threads, const T* from, T* to, int64_t outer, int64_t n,
                       int64_t inner, T sign, T scale) {
   using C = Complexes<T>;
   constexpr int64_t kCount = Lanes<T>::kCount;
@@ -374,7 +375,7 @@ void TransformColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer
   const T conjugate = sign * scale;
   if (n <= kLongestColumn && !RadicesOf(n).empty()) {
     const auto plan = LanePlanOf<T>(n);
-    ForPieces(pool, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
+    ForPieces(threads, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
       Memory<C> buffers(2 * n + 1);
       C* first = buffers.get();
       for (int64_t piece = begin; piece < end; ++piece) {
@@ -410,7 +411,8 @@ void TransformColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer
   }
   const auto plan = PlanOf<T>(n);
   const bool together = outer * across == 1;
-  ForPieces(together ? nullptr : pool, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
+  const Threads* const sharing = together ? nullptr : threads;
+  ForPieces(sharing, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
     Memory<T> values(2 * n * kCount);
     T* rows = values.get();
     for (int64_t piece = begin; piece < end; ++piece) {
@@ -426,7 +428,7 @@ void TransformColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer
       }
       for (int64_t lane = 0; lane < count; ++lane) {
         T* row = rows + 2 * lane * n;
-        TransformRow<T>(*plan, together ? pool : nullptr, row, row, sign, scale);
+        TransformRow<T>(*plan, together ? threads : nullptr, row, row, sign, scale);
       }
       for (int64_t i = 0; i < n; ++i) {
         T* target = to + offset + 2 * i * inner;
@@ -442,7 +444,7 @@ void TransformColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer
 // Rows of real numbers of even length, each in one lane, to their coefficients or with a sign of -1
 // back.
 template <typename T>
-void TransformRealSideBySide(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, int64_t n,
+void TransformRealSideBySide(const Threads* threads, const T* from, T* to, int64_t rows, int64_t n,
                              T sign, T scale) {
   using C = Complexes<T>;
   constexpr int64_t kCount = Lanes<T>::kCount;
@@ -450,7 +452,7 @@ void TransformRealSideBySide(ffi::ThreadPool* pool, const T* from, T* to, int64_
   const int64_t from_step = sign > 0 ? n : n + 2, to_step = sign > 0 ? n + 2 : n;
   const auto plan = LanePlanOf<T>(half);
   const auto halves = HalvesPlanOf<T>(n);
-  ForPieces(pool, (rows + kCount - 1) / kCount, n * kCount, [&](int64_t begin, int64_t end) {
+  ForPieces(threads, (rows + kCount - 1) / kCount, n * kCount, [&](int64_t begin, int64_t end) {
     Memory<C> buffers(2 * rounded + 1);
     C* first = buffers.get();
     C* second = first + rounded + 1;
@@ -502,18 +504,18 @@ struct HalvesBuffer {
 
 // Rows of real numbers, of which the first half of the coefficients is wanted.
 template <typename T>
-void TransformReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, int64_t n) {
+void TransformReal(const Threads* threads, const T* from, T* to, int64_t rows, int64_t n) {
   const int64_t half = n / 2, step = 2 * (half + 1);
   if (n % 2 == 0 && GoSideBySide<T>(rows, half)) {
-    return TransformRealSideBySide<T>(pool, from, to, rows, n, 1, 1);
+    return TransformRealSideBySide<T>(threads, from, to, rows, n, 1, 1);
   }
   if (n % 2 == 0) {
     const auto plan = HalvesPlanOf<T>(n);
     if (rows == 1) {
-      TransformRows<T>(pool, from, n, to, step, rows, half, 1, 1);
-      return CombineHalves<T>(pool, *plan, to, to, n, 1);
+      TransformRows<T>(threads, from, n, to, step, rows, half, 1, 1);
+      return CombineHalves<T>(threads, *plan, to, to, n, 1);
     }
-    ForPieces(pool, rows, n, [&](int64_t begin, int64_t end) {
+    ForPieces(threads, rows, n, [&](int64_t begin, int64_t end) {
       const HalvesBuffer<T> buffer(n);
       for (int64_t row = begin; row < end; row += buffer.rows) {
         const int64_t count = std::min(buffer.rows, end - row);
@@ -526,7 +528,7 @@ void TransformReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, in
     });
     return;
   }
-  ForPieces(rows == 1 ? nullptr : pool, rows, n, [&](int64_t begin, int64_t end) {
+  ForPieces(rows == 1 ? nullptr : threads, rows, n, [&](int64_t begin, int64_t end) {
     Memory<T> values(2 * n);
     T* x = values.get();
     for (int64_t row = begin; row < end; ++row) {
@@ -534,7 +536,7 @@ void TransformReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, in
         x[2 * i] = from[row * n + i];
         x[2 * i + 1] = 0;
       }
-      TransformRows<T>(rows == 1 ? pool : nullptr, x, 2 * n, x, 2 * n, 1, n, 1, 1);
+      TransformRows<T>(rows == 1 ? threads : nullptr, x, 2 * n, x, 2 * n, 1, n, 1, 1);
       x[1] = 0;
       std::copy(x, x + step, to + row * step);
     }
@@ -543,20 +545,20 @@ void TransformReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, in
 
 // Rows of real numbers from the first half of their coefficients.
 template <typename T>
-void TransformToReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, int64_t n,
+void TransformToReal(const Threads* threads, const T* from, T* to, int64_t rows, int64_t n,
                      T scale) {
   const int64_t half = n / 2, step = 2 * (half + 1);
-  ffi::ThreadPool* inner = rows == 1 ? pool : nullptr;
+  const Threads* inner = rows == 1 ? threads : nullptr;
   if (n % 2 == 0 && GoSideBySide<T>(rows, half)) {
-    return TransformRealSideBySide<T>(pool, from, to, rows, n, -1, scale);
+    return TransformRealSideBySide<T>(threads, from, to, rows, n, -1, scale);
   }
   if (n % 2 == 0) {
     const auto plan = HalvesPlanOf<T>(n);
     if (rows == 1) {
-      CombineHalves<T>(pool, *plan, from, to, n, -1);
-      return TransformRows<T>(pool, to, n, to, n, rows, half, -1, 2 * scale);
+      CombineHalves<T>(threads, *plan, from, to, n, -1);
+      return TransformRows<T>(threads, to, n, to, n, rows, half, -1, 2 * scale);
     }
-    ForPieces(pool, rows, n, [&](int64_t begin, int64_t end) {
+    ForPieces(threads, rows, n, [&](int64_t begin, int64_t end) {
       const HalvesBuffer<T> buffer(n);
       for (int64_t row = begin; row < end; row += buffer.rows) {
         const int64_t count = std::min(buffer.rows, end - row);
@@ -569,7 +571,7 @@ void TransformToReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, 
     });
     return;
   }
-  ForPieces(rows == 1 ? nullptr : pool, rows, n, [&](int64_t begin, int64_t end) {
+  ForPieces(rows == 1 ? nullptr : threads, rows, n, [&](int64_t begin, int64_t end) {
     Memory<T> values(2 * n);
     T* x = values.get();
     for (int64_t row = begin; row < end; ++row) {
@@ -588,14 +590,14 @@ void TransformToReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, 
 // Columns of real numbers of even length, whose coefficients become columns, or with a sign of -1
 // back. Each lane has a column: see CombineHalves for the two halves.
 template <typename T>
-void TransformRealColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer, int64_t n,
+void TransformRealColumns(const Threads* threads, const T* from, T* to, int64_t outer, int64_t n,
                           int64_t inner, T sign, T scale) {
   using C = Complexes<T>;
   constexpr int64_t kCount = Lanes<T>::kCount;
   const int64_t across = (inner + kCount - 1) / kCount, half = n / 2;
   const auto plan = LanePlanOf<T>(half);
   const auto halves = HalvesPlanOf<T>(n);
-  ForPieces(pool, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
+  ForPieces(threads, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
     Memory<C> buffers(3 * half + 4);
     C* first = buffers.get();
     C* second = first + half + 1;
@@ -649,7 +651,7 @@ enum class Kind : int64_t { kForward, kInverse, kReal, kToReal };
 // `inner` apart, and `batch` times `inner` signals are there. With several side by side, real ones
 // have an even length.
 template <typename T>
-void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t batch,
+void Transform(const Threads* threads, Kind kind, const T* from, T* to, int64_t batch,
                const int64_t* lengths, int64_t rank, int64_t inner) {
   const int64_t last = lengths[rank - 1];
   const bool inverse = kind == Kind::kInverse || kind == Kind::kToReal;
@@ -665,7 +667,7 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
     for (int64_t i = rank - 2; i >= 0; --i) {
       before /= lengths[i];
       if (i <= first) {
-        TransformColumns<T>(pool, source, target, before, lengths[i], behind, sign, T(1));
+        TransformColumns<T>(threads, source, target, before, lengths[i], behind, sign, T(1));
         source = target;
       }
       behind *= lengths[i];
@@ -678,15 +680,17 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
       columns(from, middle->get(), rank - 2);
       from = middle->get();
     }
-    if (inner > 1) return TransformRealColumns<T>(pool, from, to, rows, last, inner, sign, scale);
-    return TransformToReal<T>(pool, from, to, rows, last, scale);
+    if (inner > 1) {
+      return TransformRealColumns<T>(threads, from, to, rows, last, inner, sign, scale);
+    }
+    return TransformToReal<T>(threads, from, to, rows, last, scale);
   }
   if (inner > 1) {
     const auto transform = kind == Kind::kReal ? TransformRealColumns<T> : TransformColumns<T>;
-    transform(pool, from, to, rows, last, inner, sign, scale);
+    transform(threads, from, to, rows, last, inner, sign, scale);
     return columns(to, to, rank - 2);
   }
-  const auto transform_rows = [&](ffi::ThreadPool* threads, int64_t begin, int64_t count) {
+  const auto transform_rows = [&](const Threads* threads, int64_t begin, int64_t count) {
     T* target = to + 2 * begin * width;
     if (kind == Kind::kReal) {
       TransformReal<T>(threads, from + begin * last, target, count, last);
@@ -698,25 +702,25 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
 #if defined(DOVETAIL_FFT_REGISTERS)
   // With three dimensions nothing was gained, and with AVX2 a sixth was lost.
   const int together = halved || rank != 2 ? 0 : SlabsTogether<T>(others, last);
-  if (together > 0 && ThreadsFor(pool, rows * last) <= together) {
+  if (together > 0 && ThreadsFor(threads, rows * last) <= together) {
     for (int64_t i = 0; i < batch; ++i, from += 2 * others * last, to += 2 * others * last) {
       const auto rest = [&](int64_t first, int64_t step, int64_t count, T* target) {
         TransformRows<T>(nullptr, from + 2 * first * last, 2 * step * last, target,
                          2 * SlabStep<T>(last), count, last, sign, scale);
       };
-      TransformFirstDimension<T>(pool, to, others, together, last, sign, rest);
+      TransformFirstDimension<T>(threads, to, others, together, last, sign, rest);
     }
     return;
   }
 #endif
   const int64_t height = rank > 1 ? lengths[rank - 2] : rows;
   if (rank == 1 || rows == height || height * width > kMatrixInCache) {
-    transform_rows(pool, 0, rows);
+    transform_rows(threads, 0, rows);
     return columns(to, to, rank - 2);
   }
   // Small matrices are done with while they are in a near cache.
   const int64_t matrices = rows / height;
-  ForPieces(pool, matrices, height * width, [&](int64_t begin, int64_t end) {
+  ForPieces(threads, matrices, height * width, [&](int64_t begin, int64_t end) {
     const int64_t most = kMatrixInCache / (height * width);
     for (int64_t i = begin; i < end; i += most) {
       const int64_t count = std::min(most, end - i);
@@ -732,14 +736,19 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
 // each and their lengths.
 template <typename T>
 void TransformOnHost(const void* const* operands, const ptrdiff_t* numbers, void* result,
-                     ptrdiff_t) {
+                     ptrdiff_t count) {
   const FlushDenormals flush;
   int64_t lengths[3];
   std::copy_n(numbers + 3, numbers[2], lengths);
+  const bool divides = kWork * count >= kLeastInCompany;
+  if (divides) CallCompany(kWork * count);
+  const Threads threads;
   Uninterrupted([&] {
-    Transform<T>(nullptr, static_cast<Kind>(numbers[0]), static_cast<const T*>(operands[0]),
-                 static_cast<T*>(result), numbers[1], lengths, numbers[2], 1);
+    Transform<T>(divides ? &threads : nullptr, static_cast<Kind>(numbers[0]),
+                 static_cast<const T*>(operands[0]), static_cast<T*>(result), numbers[1], lengths,
+                 numbers[2], 1);
   });
+  if (divides) lookouts.NoteEnd();
 }
 
 // An eighth of the numbers up to which there is no program.
@@ -763,13 +772,14 @@ ffi::Error Fourier(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
   for (size_t i = lead + rank; i < dimensions.size(); ++i) inner *= dimensions[i];
   if (x.element_count() == 0 || out->element_count() == 0) return ffi::Error::Success();
   const int64_t* lengths = dimensions.begin() + lead;
+  const Threads threads{&pool};
   const bool wide = x.element_type() == ffi::DataType::F64 ||
                     x.element_type() == ffi::DataType::C128;
   if (wide) {
-    Transform<double>(&pool, which, static_cast<const double*>(x.untyped_data()),
+    Transform<double>(&threads, which, static_cast<const double*>(x.untyped_data()),
                       static_cast<double*>(out->untyped_data()), batch, lengths, rank, inner);
   } else {
-    Transform<float>(&pool, which, static_cast<const float*>(x.untyped_data()),
+    Transform<float>(&threads, which, static_cast<const float*>(x.untyped_data()),
                      static_cast<float*>(out->untyped_data()), batch, lengths, rank, inner);
   }
   return ffi::Error::Success();

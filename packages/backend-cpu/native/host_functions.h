@@ -48,6 +48,10 @@ using HostFunction = void (*)(const void* const* operands, const ptrdiff_t* numb
 // The fewest elements of which a thread that looks for work takes some.
 constexpr ptrdiff_t kDivided = 1 << 16;
 
+// Has threads look for work, if none does, and there is so much or there has been some of late. This
+// thread must be the one that was called.
+void CallCompany(ptrdiff_t work);
+
 // Calls part(begin, end) for parts of `count` elements, of which threads that look for work take some
 // (company.cc).
 void DivideInCompany(ptrdiff_t count, const std::function<void(ptrdiff_t, ptrdiff_t)>& part);

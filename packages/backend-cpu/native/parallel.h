@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "interrupts.h"
 #include "xla/ffi/api/ffi.h"
@@ -56,9 +57,9 @@ bool LookFor(const Found& found) {
   return found();
 }
 
-// Lets this thread run elsewhere if it runs on a processor. Where both were busy, Linux wakes a thread
-// on the processor of the one that wakes it, without a look for another; there it would compute while
-// that one waits, and stay.
+// Lets this thread run elsewhere if it runs on a processor. Linux may wake a thread on the processor of
+// the one that wakes it, without a look for another; there it would compute while that one waits, and
+// stay.
 inline void Leave(int processor) {
   if (sched_getcpu() != processor) return;
   cpu_set_t all, others;
@@ -188,6 +189,14 @@ class alignas(64) SharedCalls {
   std::condition_variable all_finished_;
 };
 
+// Has a thread of the pool run `task`. If it was woken on the processor of this one, it would not run
+// for milliseconds, while others may be idle: so it may run first, and leave.
+template <typename Task>
+void Schedule(xla::ffi::ThreadPool& pool, Task task) {
+  pool.Schedule(std::move(task));
+  sched_yield();
+}
+
 // Threads of the pool that have done their part of a kernel, and look for one of the next.
 //
 // In the child of a fork, which has no such threads, calls may be given to one of the parent's; they
@@ -276,7 +285,10 @@ inline Lookouts lookouts;
 inline void CallLookouts(xla::ffi::ThreadPool& pool) {
   const int64_t most = ThreadsOf(pool) - 1;
   for (int64_t i = lookouts.Count(); i < most; ++i) {
-    pool.Schedule([most] { lookouts.Look(most); });
+    Schedule(pool, [most, processor = sched_getcpu()] {
+      Leave(processor);
+      lookouts.Look(most);
+    });
   }
 }
 
@@ -311,7 +323,7 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
   const auto give = [&](SharedCalls* calls) {
     if (lookouts.Give(calls)) return true;
     calls->Own();
-    pool.Schedule([calls, helpers] {
+    Schedule(pool, [calls, helpers] {
       calls->TellAndDisown(calls->Help());
       lookouts.Look(helpers);
     });

@@ -24,6 +24,7 @@ static PyTypeObject *retired_type; /* owned: a named tuple of three */
 static PyTypeObject *buffer_type;  /* owned: jaxlib's */
 static PyObject *freed_type;       /* owned: the class of what is left of a deleted value */
 static Py_ssize_t buffer_slot, retired_slot;
+static Py_ssize_t known_slot;      /* what is known of that buffer: bytes */
 static Py_ssize_t value_slot;      /* an array of NumPy's, in place of a buffer that nobody needs */
 static Py_ssize_t made_slot;       /* where that value was made */
 static Py_ssize_t weak_slot;       /* whether its type is weak */
@@ -97,8 +98,9 @@ static PyObject *configure(PyObject *module, PyObject *args) {
                         &freed, &traceback, &others, &private, &most, &read, &PyModule_Type, &who,
                         &placer))
     return NULL;
-  Py_ssize_t held, gone, value, made, weak, dtype;
+  Py_ssize_t held, known, gone, value, made, weak, dtype;
   if (slot_of((PyObject *)array, "_buffer", &held) < 0 ||
+      slot_of((PyObject *)array, "_known", &known) < 0 ||
       slot_of((PyObject *)array, "_value", &value) < 0 ||
       slot_of((PyObject *)array, "_made", &made) < 0 ||
       slot_of((PyObject *)array, "_weak", &weak) < 0 ||
@@ -124,6 +126,7 @@ static PyObject *configure(PyObject *module, PyObject *args) {
   Py_XSETREF(place_value, Py_NewRef(placer));
   most_copied = most;
   buffer_slot = held;
+  known_slot = known;
   retired_slot = gone;
   value_slot = value;
   made_slot = made;

@@ -36,9 +36,11 @@ typedef struct {
 
 static unsigned long long generation; /* ways of earlier ones are not used any more */
 static PyObject *default_place; /* owned: where buffers are that nobody has placed; or NULL */
+static unsigned long long places; /* how many there have been */
 
 /* Tell where buffers are that nobody has placed, if that is in the memory of the host; or None. */
 static PyObject *set_default_place(PyObject *module, PyObject *sharding) {
+  places += sharding != default_place;
   Py_XSETREF(default_place, sharding == Py_None ? NULL : Py_NewRef(sharding));
   Py_RETURN_NONE;
 }
@@ -143,6 +145,42 @@ static int read_buffer(PyObject *buffer, Py_ssize_t most, Elements *out) {
   return 1;
 }
 
+/* What has been read of a buffer, and never changes: to ask it again takes longer than to add up a
+ * thousand elements. */
+typedef struct {
+  const PyObject *buffer;
+  unsigned long long place; /* as `places` counts them */
+  int type, ndim;
+  npy_intp dims[MOST_DIMENSIONS];
+  Py_ssize_t size;
+} Known;
+
+static void keep_known(PyObject *array, const PyObject *buffer, const Elements *elements) {
+  Known known = {buffer, places, elements->type, elements->ndim, {0}, elements->size};
+  memcpy(known.dims, elements->dims, elements->ndim * sizeof(npy_intp));
+  PyObject *bytes = PyBytes_FromStringAndSize((const char *)&known, sizeof(known));
+  if (bytes == NULL) PyErr_Clear(); /* it is asked again */
+  Py_XSETREF(SLOT(array, known_slot), bytes);
+}
+
+/* Where the elements of an array's buffer are, if that is known, and it has not been deleted. */
+static int read_known(PyObject *array, PyObject *buffer, Py_ssize_t most, Elements *out) {
+  PyObject *bytes = SLOT(array, known_slot);
+  if (bytes == NULL) return 0;
+  const Known *known = (const Known *)PyBytes_AS_STRING(bytes);
+  if (known->buffer != buffer || known->place != places || known->size > most) return 0;
+  if (PyObject_GetBuffer(buffer, &out->lent, PyBUF_SIMPLE) < 0) {
+    PyErr_Clear(); /* who asks for it all is told why */
+    return 0;
+  }
+  out->type = known->type;
+  out->ndim = known->ndim;
+  memcpy(out->dims, known->dims, known->ndim * sizeof(npy_intp));
+  out->size = known->size;
+  out->data = out->lent.buf;
+  return 1;
+}
+
 static int has_dims(const Elements *elements, int ndim, const npy_intp *dims) {
   if (elements->ndim != ndim) return 0;
   for (int i = 0; i < ndim; i++)
@@ -170,7 +208,11 @@ static int read_elements(PyObject *array, Py_ssize_t most, Elements *out) {
   PyObject *buffer = SLOT(array, buffer_slot), *value = SLOT(array, value_slot);
   if (buffer != NULL) {
     Py_INCREF(buffer);
-    int found = read_buffer(buffer, most, out);
+    int found = read_known(array, buffer, most, out);
+    if (!found) {
+      found = read_buffer(buffer, most, out);
+      if (found) keep_known(array, buffer, out);
+    }
     Py_DECREF(buffer);
     return found;
   }

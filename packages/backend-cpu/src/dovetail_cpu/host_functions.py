@@ -144,7 +144,9 @@ def _transform(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> 
     if not lengths or any(0 in shape for shape in shapes) or not all(map(is_fast, lengths)):
         return None
     most = _MOST_TRANSFORMED
-    if max(map(math.prod, shapes)) > most and (_threads() > 1 or max(lengths) > _LONGEST_OF_MANY):
+    if max(map(math.prod, shapes)) > most and (
+        _threads() > _FEW_THREADS or max(lengths) > _LONGEST_OF_MANY
+    ):
         return None
     return kind, math.prod(out.shape[: -len(lengths)]), len(lengths), *lengths
 

@@ -102,9 +102,10 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     # Once the memory is gone, the buffer is unset and the class changes to one with __getattr__,
     # so that any use raises. (A class with __getattr__ has slower attribute access.)
     # A small array may hold a value of NumPy's, until somebody asks for its buffer.
-    __slots__ = ("__weakref__", "_buffer", "_made", "_retired", "_value", "_weak")
+    __slots__ = ("__weakref__", "_buffer", "_known", "_made", "_retired", "_value", "_weak")
 
     _buffer: Any
+    _known: Any  # what C has asked the buffer (`native/direct.h`)
     _retired: Retired
     _weak: bool  # of an array that holds a value: whether its type is
     _key_dtype: ClassVar[Any] = None
