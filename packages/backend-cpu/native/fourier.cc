@@ -183,24 +183,6 @@ __attribute__((noinline)) void TransformRowBlocks(const RowPlan<T>& plan,
   }
 }
 
-// A product of complex numbers of two arrays, with the signs of the imaginary parts of the first
-// and of the result.
-template <typename T>
-void Multiply(const Threads* threads, const T* a, const std::complex<T>* b, T* to, int64_t size,
-              T sign_a, T sign, T scale) {
-  constexpr int64_t kCount = Lanes<T>::kCount;
-  const T* factors = reinterpret_cast<const T*>(b);
-  const T conjugate = sign * scale;
-  ForPieces(threads, (size + kCount - 1) / kCount, kCount, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin * kCount; i < std::min(size, end * kCount); i += kCount) {
-      Complexes<T> x = LoadPairs<T>(a + 2 * i, size - i);
-      x.im *= sign_a;
-      x = x * LoadPairs<T>(factors + 2 * i, size - i);
-      StorePairs<T>(to + 2 * i, Complexes<T>{x.re * scale, x.im * conjugate}, size - i);
-    }
-  });
-}
-
 // One transform of complex numbers; `sign` is -1 for the inverse. `to` may be `from`.
 template <typename T>
 void TransformRow(const RowPlan<T>& plan, const Threads* threads, const T* from, T* to, T sign,

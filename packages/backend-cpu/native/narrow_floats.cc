@@ -85,11 +85,10 @@ void ConvertedStep(const void* const* operands, const ptrdiff_t* steps, void* re
 template <typename T, typename Operation>
 constexpr HostFunction kOfTwo = Divided<OfTwo<T, Operation>, T, T, T>;
 
-#define DOVETAIL_FOR_NARROW(T, dtype)                                                              \
-  {"add", dtype, kOfTwo<T, Sum>, kMany}, {"add_any", dtype, kOfTwo<T, Sum>, kMany},                \
-      {"div", dtype, kOfTwo<T, Quotient>, kMany}, {"max", dtype, kOfTwo<T, Extreme<true>>, kMany}, \
-      {"min", dtype, kOfTwo<T, Extreme<false>>, kMany},                                            \
-      {"mul", dtype, kOfTwo<T, Product>, kMany}, {"sub", dtype, kOfTwo<T, Difference>, kMany}
+#define DOVETAIL_FOR_NARROW(T, dtype)                                                 \
+  {"add", dtype, kOfTwo<T, Sum>, kMany}, {"add_any", dtype, kOfTwo<T, Sum>, kMany},   \
+      {"div", dtype, kOfTwo<T, Quotient>, kMany}, {"mul", dtype, kOfTwo<T, Product>, kMany}, \
+      {"sub", dtype, kOfTwo<T, Difference>, kMany}
 
 const HostEntry kFunctions[] = {
     DOVETAIL_FOR_NARROW(BFloat16, "bfloat16"),
@@ -97,7 +96,12 @@ const HostEntry kFunctions[] = {
 };
 #undef DOVETAIL_FOR_NARROW
 
+// Programs may keep extremes that are subnormal.
 const HostEntry kSteps[] = {
+    {"max", "bfloat16", OfTwo<BFloat16, Extreme<true>>, 0},
+    {"min", "bfloat16", OfTwo<BFloat16, Extreme<false>>, 0},
+    {"max", "float16", OfTwo<Float16, Extreme<true>>, 0},
+    {"min", "float16", OfTwo<Float16, Extreme<false>>, 0},
     {"to_bfloat16", "float32", ConvertedStep<float, BFloat16>, 0},
     {"to_float16", "float32", ConvertedStep<float, Float16>, 0},
     {"to_float32", "bfloat16", ConvertedStep<BFloat16, float>, 0},

@@ -15,7 +15,7 @@ void WidenFloat16(const uint16_t* from, int64_t size, float* to);
 void NarrowToBFloat16(const float* from, int64_t size, uint16_t* to);
 void NarrowToFloat16(const float* from, int64_t size, uint16_t* to);
 
-// Conversions as steps of expressions.
+// Conversions and extremes as steps of expressions.
 const HostEntry* NarrowSteps(size_t* count);
 
 }  // namespace dovetail

@@ -12,6 +12,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail_cpu import runtime
 from dovetail_cpu.kernel_library import library
 
@@ -329,6 +330,21 @@ def test_narrow_floats_alone(name: str, dtype: Any, several_threads: None) -> No
     y[:6] = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1], dtype)
     assert_same_bits(function, x, y)
     assert_same_bits(lambda x: function(lax.full_like(x, 1.5), x), x)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+def test_narrow_floats_are_rounded_once(dtype: Any) -> None:
+    """A program may round the result of several operations alone: so only one needs none."""
+    x = np.arange(2**16, dtype=np.uint16).view(dtype)
+    y = np.random.default_rng(0).permutation(x)
+    for name, function in NARROW.items():
+        for compiled in (dt.jit(function), dt.jit(lambda x, y, f=function: f(x, y) * x - y)):
+            with dt.direct_calls("none"):
+                expected = compiled(x, y)
+            found = compiled(x, y)
+            np.testing.assert_array_equal(found, expected, err_msg=name)
+    assert held_value(jnp.asarray(x[:9]) + jnp.asarray(y[:9])) is not None
+    assert held_value(dt.jit(lambda x, y: x * y + x)(x[:9], y[:9])) is None
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])

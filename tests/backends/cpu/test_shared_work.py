@@ -87,6 +87,8 @@ FUNCTIONS: list[tuple[str, int, Callable[..., dt.Array]]] = [
     ("int32", 1, jnp.min),
     ("int8", 1, jnp.max),
     ("uint8", 1, jnp.min),
+    ("float16", 2, jnp.add),
+    ("float16", 2, lax.div),
 ]
 
 
@@ -114,6 +116,29 @@ def test_long_calls_without_a_program(size: int, callers: int, directly: None) -
 
     with ThreadPoolExecutor(callers) as pool:
         assert not list(chain(*pool.map(call, range(callers))))
+
+
+@pytest.mark.parametrize("callers", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("fft", (3000, 60)), ("rfft", (150, 1000)), ("irfft", (150, 513)), ("fftn", (32, 64, 64))],
+)
+def test_long_transforms_without_a_program(
+    name: str, shape: tuple[int, ...], callers: int, directly: None
+) -> None:
+    x = np.random.default_rng(0).normal(size=(*shape, 2)).astype("float32").view("complex64")[..., 0]
+    given = dt.device_put(x.real if name == "rfft" else x)
+    transform = dt.jit(getattr(jnp.fft, name))
+    with dt.direct_calls("none"):
+        expected = np.asarray(transform(given))
+    bound = 1e-6 * np.abs(expected).max()
+
+    def call(_: int) -> bool:
+        with dt.direct_calls("all"):
+            return all(np.abs(transform(given) - expected).max() < bound for _ in range(100))
+
+    with ThreadPoolExecutor(callers) as pool:
+        assert all(pool.map(call, range(callers)))
 
 
 @pytest.mark.parametrize("shape", [(2, 2**16), (3, 2**15), (300, 301), (2**15, 3), (1, 2**16)])

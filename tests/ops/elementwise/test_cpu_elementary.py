@@ -53,6 +53,7 @@ EXACT = {
     "expm1": np.expm1,
     "erf": np.vectorize(math.erf, otypes=[float]),
     "erfc": np.vectorize(math.erfc, otypes=[float]),
+    "lgamma": scipy.special.gammaln,
     "log": np.log,
     "log1p": np.log1p,
     "log2": np.log2,
@@ -80,6 +81,7 @@ BY_KERNEL = {
     "logistic": 2.3,
     "sinh": 2,
     "digamma": 1.6,
+    "lgamma": 0.8,
     **({"tanh": 1} if has_long_vectors() else {}),
 }
 
