@@ -5,10 +5,14 @@
 // A reflection is 1 - tau v v^T, a block of them 1 - V T V^T with an upper triangle T.
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <mutex>
+#include <numeric>
+#include <vector>
 
 #include "fft_vectors.h"
 #include "kernel.h"
@@ -31,6 +35,9 @@ constexpr int64_t kPanel = 16, kBlock = 48, kLastBlock = 64;
 constexpr int64_t kRowsOfSum = 128;
 // Multiplications for which another thread is worth its while.
 constexpr int64_t kWorkPerThread = 1 << 22;
+// Columns of a block of LU that one of several threads factors, and the product of the sizes from
+// which there are blocks: also on one thread, where they gain nothing, for the same bits.
+constexpr int64_t kLuBlock = 64, kLeastByBlocks = int64_t{1} << 24;
 
 // Calls body(begin, size) for parts of columns, on several threads where the work is worth it.
 template <typename Body>
@@ -378,24 +385,29 @@ void ExchangeRows(int64_t count, const int32_t* pivots, T* a, int64_t columns, i
   }
 }
 
-// Eliminates the first `count` columns of a matrix, which have been factored, from others.
+// Eliminates the first `count` columns of a matrix, which have been factored, from `size` others.
 template <typename T>
-void Eliminate(ffi::ThreadPool* pool, int64_t rows, int64_t count, T* a, int64_t stride,
-               const int32_t* pivots, int64_t columns) {
+void EliminateFrom(int64_t rows, int64_t count, const T* a, int64_t stride, const int32_t* pivots,
+                   T* to, int64_t size, int64_t to_stride) {
+  ExchangeRows(count, pivots, to, size, to_stride);
+  SolveTriangle(count, size, a, stride, int64_t{1}, true, true, to, to_stride);
+  if (rows == count) return;
+  MultiplyMatrices<T>({a + count * stride, to, to + count * to_stride, rows - count, size, count,
+                       stride, 1, to_stride, 1, to_stride, Into::kSubtract});
+}
+
+// The same from those behind them, on several threads where there is a pool.
+template <typename T>
+void Eliminate(ffi::ThreadPool* pool, int64_t rows, int64_t count, const T* a, int64_t stride,
+               const int32_t* pivots, T* to, int64_t columns) {
   ForColumns(pool, columns, rows * columns * count, [&](int64_t begin, int64_t size) {
-    T* const to = a + count + begin;
-    ExchangeRows(count, pivots, to, size, stride);
-    SolveTriangle(count, size, a, stride, int64_t{1}, true, true, to, stride);
-    if (rows == count) return;
-    MultiplyMatrices<T>({a + count * stride, to, to + count * stride, rows - count, size, count,
-                         stride, 1, stride, 1, stride, Into::kSubtract});
+    EliminateFrom(rows, count, a, stride, pivots, to + begin, size, stride);
   });
 }
 
-// Overwrites columns of a matrix with their factors. `panel` is for kPanel columns.
+// Overwrites columns of a matrix with their factors, on this thread. `panel` is for kPanel columns.
 template <typename T>
-void FactorLu(ffi::ThreadPool* pool, int64_t rows, int64_t columns, T* a, int64_t stride,
-              int32_t* pivots, T* panel) {
+void FactorLu(int64_t rows, int64_t columns, T* a, int64_t stride, int32_t* pivots, T* panel) {
   if (columns <= kPanel) {
     EndIfInterrupted();
     if (columns < kPanel) std::fill_n(panel, rows * kPanel, T(0));
@@ -404,11 +416,171 @@ void FactorLu(ffi::ThreadPool* pool, int64_t rows, int64_t columns, T* a, int64_
     return CopyColumns(rows, columns, panel, kPanel, a, stride);
   }
   const int64_t left = (columns / 2 + kPanel - 1) / kPanel * kPanel, right = columns - left;
-  FactorLu(pool, rows, left, a, stride, pivots, panel);
-  Eliminate(pool, rows, left, a, stride, pivots, right);
-  FactorLu(pool, rows - left, right, a + left * (stride + 1), stride, pivots + left, panel);
+  FactorLu(rows, left, a, stride, pivots, panel);
+  EliminateFrom(rows, left, a, stride, pivots, a + left, right, stride);
+  FactorLu(rows - left, right, a + left * (stride + 1), stride, pivots + left, panel);
   ExchangeRows(right, pivots + left, a + left * stride, left, stride);
   for (int64_t k = left; k < columns; ++k) pivots[k] += static_cast<int32_t>(left);
+}
+
+// LU of one matrix by several threads, of which none is waited for before it has come. Each takes the
+// first block of columns for which something can be done: from which known blocks can be eliminated,
+// or which can be factored. So one is factored while others are eliminated from what is behind it.
+// Each block has memory of its own: threads would fetch lines that two of them share from each
+// other, row by row.
+template <typename T>
+class LuByBlocks {
+ public:
+  LuByBlocks(int64_t rows, int64_t columns, const T* from, T* to, int32_t* pivots, int64_t block)
+      : rows_(rows),
+        columns_(columns),
+        least_(std::min(rows, columns)),
+        block_(block),
+        stride_(block + 64 / sizeof(T)),  // Not a power of two.
+        factored_(PartsOfAtMost(least_, block)),
+        from_(from),
+        to_(to),
+        pivots_(pivots),
+        blocks_(factored_ + PartsOfAtMost(columns - least_, block)),
+        unfinished_(blocks_.size()),
+        memory_(int64_t(blocks_.size()) * rows * stride_) {}
+
+  // What each thread does until nothing is left for it.
+  void Work() {
+    Memory<T> panel(rows_ * kPanel);
+    const int64_t number = come_.fetch_add(1);
+    for (bool is_patient = true;;) {
+      const Task task = Next(number, is_patient);
+      if (task.is_none) return;
+      if (task.block < 0) {  // Others do what the rest needs.
+        is_patient = LookFor([&] { return changes_.load() != task.changes; });
+        continue;
+      }
+      is_patient = true;
+      try {
+        for (int64_t step = task.begin; step < task.end; ++step) {
+          EndIfInterrupted();
+          Do(task.block, step, panel.get());
+        }
+      } catch (...) {
+        is_over_ = true;
+        ++changes_;
+        throw;
+      }
+      NoteDone(task);
+    }
+  }
+
+ private:
+  // The first steps eliminate the blocks before, then a block is factored unless it is beyond the
+  // last row, and at last the result is written.
+  struct Task {
+    int64_t block, begin, end, changes;
+    bool is_none;
+  };
+  struct Block {
+    int64_t done = 0;
+    bool is_taken = false;
+  };
+
+  int64_t First(int64_t block) const {
+    return block <= factored_ ? std::min(block * block_, least_)
+                              : std::min(least_ + (block - factored_) * block_, columns_);
+  }
+  int64_t Steps(int64_t block) const { return std::min(block + 1, factored_) + 1; }
+  T* At(int64_t block, int64_t row) const {
+    return memory_.get() + (block * rows_ + row) * stride_;
+  }
+
+  // A block stays with one of the threads that have come, whose caches have it.
+  Task Next(int64_t number, bool is_patient) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (is_over_ || unfinished_ == 0) return {-1, 0, 0, 0, true};
+    const int64_t come = come_;
+    for (int64_t j = 0; j < int64_t(blocks_.size()); ++j) {
+      Block& block = blocks_[j];
+      if (block.is_taken || (is_patient && j % come != number)) continue;
+      int64_t end = std::min(known_, j);
+      if (block.done == j && j < factored_) end = j + 1;
+      if (block.done == Steps(j) - 1 && known_ == factored_) end = Steps(j);
+      if (block.done >= end) continue;
+      block.is_taken = true;
+      return {j, block.done, end, 0, false};
+    }
+    return {-1, 0, 0, changes_.load(), false};
+  }
+
+  void Do(int64_t block, int64_t step, T* panel) {
+    const int64_t first = First(block), size = First(block + 1) - first;
+    if (step == 0) {
+      for (int64_t i = 0; i < rows_; ++i) {
+        std::copy_n(from_ + i * columns_ + first, size, At(block, i));
+      }
+    }
+    if (step == Steps(block) - 1) return Write(block, first, size);
+    const int64_t row = First(step), rows = rows_ - row;
+    if (step == block) {
+      return FactorLu(rows, size, At(block, row), stride_, pivots_ + row, panel);
+    }
+    EliminateFrom(rows, First(step + 1) - row, At(step, row), stride_, pivots_ + row,
+                  At(block, row), size, stride_);
+  }
+
+  // With rows in the order that later blocks have given them.
+  void Write(int64_t block, int64_t first, int64_t size) {
+    std::vector<int32_t> order(rows_);
+    std::iota(order.begin(), order.end(), 0);
+    for (int64_t later = block + 1; later < factored_; ++later) {
+      const int64_t begin = First(later);
+      for (int64_t k = begin; k < First(later + 1); ++k) {
+        std::swap(order[k], order[begin + pivots_[k]]);
+      }
+    }
+    for (int64_t i = 0; i < rows_; ++i) {
+      std::copy_n(At(block, order[i]), size, to_ + i * columns_ + first);
+    }
+  }
+
+  void NoteDone(const Task& task) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const int64_t j = task.block;
+    blocks_[j] = {task.end, false};
+    if (task.end == j + 1 && j < factored_) known_ = task.end;
+    if (task.end == Steps(j)) --unfinished_;
+    ++changes_;
+  }
+
+  const int64_t rows_, columns_, least_, block_, stride_, factored_;
+  const T* const from_;
+  T* const to_;
+  int32_t* const pivots_;  // Of each block from its first row on.
+  std::mutex mutex_;
+  std::vector<Block> blocks_;
+  int64_t unfinished_, known_ = 0;
+  std::atomic<int64_t> come_{0}, changes_{0};
+  std::atomic<bool> is_over_{false};
+  const OwnMemory<T, 4> memory_;
+};
+
+// Writes the factors of a matrix of m rows and n columns.
+template <typename T>
+void FactorLu(ffi::ThreadPool* pool, int64_t m, int64_t n, const T* from, T* to, int32_t* pivots) {
+  const int64_t least = std::min(m, n);
+  if (m * n * least >= kLeastByBlocks) {
+    LuByBlocks<T> blocks(m, n, from, to, pivots, kLuBlock);
+    const auto work = [&](int64_t) { blocks.Work(); };
+    if (pool == nullptr) {
+      work(0);
+    } else {
+      ParallelFor(*pool, std::min(ThreadsOf(*pool), PartsOfAtMost(n, 2 * kLuBlock)), work);
+    }
+    for (int64_t k = 0; k < least; ++k) pivots[k] += static_cast<int32_t>(k / kLuBlock * kLuBlock);
+    return;
+  }
+  if (from != to) std::copy_n(from, m * n, to);
+  Memory<T> panel(m * kPanel);
+  FactorLu(m, least, to, n, pivots, panel.get());
+  if (n > m) Eliminate(pool, m, m, to, n, pivots, to + m, n - m);
 }
 
 // Calls body(pool, number) for each of a batch, which has the pool where threads do not share the
@@ -476,13 +648,9 @@ ffi::Error LuOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::
   T* to = out->typed_data();
   ForBatch(pool, static_cast<int64_t>(x.element_count()) / (m * n), m * n * least / 2,
            [&](ffi::ThreadPool* threads, int64_t b) {
-             T* const a = to + b * m * n;
              int32_t* const rows = pivots->typed_data() + b * least;
              int32_t* const order = permutation->typed_data() + b * m;
-             if (from != to) std::copy_n(from + b * m * n, m * n, a);
-             Memory<T> panel(m * kPanel);
-             FactorLu(threads, m, least, a, n, rows, panel.get());
-             if (n > m) Eliminate(threads, m, m, a, n, rows, n - m);
+             FactorLu(threads, m, n, from + b * m * n, to + b * m * n, rows);
              for (int64_t i = 0; i < m; ++i) order[i] = static_cast<int32_t>(i);
              for (int64_t k = 0; k < least; ++k) std::swap(order[k], order[rows[k]]);
            });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -108,3 +109,33 @@ def test_gradients_and_vmap_of_batches() -> None:
     together = dt.jit(dt.vmap(dt.grad(energy)))(x)
     alone = np.stack([dt.jit(dt.grad(energy))(each) for each in x])
     np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-3)
+
+
+def test_factors_of_large_matrices_do_not_depend_on_threads(run: Callable[..., str]) -> None:
+    """Threads take blocks of columns as they come; of a batch each takes matrices."""
+    code = """
+import hashlib, sys
+import numpy as np
+import dovetail as dt, dovetail.numpy as jnp
+from dovetail import lax
+dt.config.update("enable_x64", True)
+digest = hashlib.sha256()
+for shape in ((256, 256), (401, 401), (300, 700), (700, 300), (3, 260, 260), (64, 5000)):
+    for dtype in (np.float32, np.float64):
+        a = np.random.default_rng(0).normal(size=shape).astype(dtype)
+        a[..., :, 7] = a[..., :, 6]
+        for _ in range(5):
+            lu, pivots, order = map(np.asarray, lax.linalg.lu(a))
+            digest.update(lu.tobytes() + pivots.tobytes())
+            lower, upper = np.tril(lu, -1), np.triu(lu)
+            size = min(shape[-2:])
+            product = upper[..., :size, :].copy()
+            product = lower[..., :, :size] @ product
+            product[..., :size, :] += upper[..., :size, :]
+            exact = np.take_along_axis(a, order[..., None], -2)
+            error = np.abs(product - exact).max() / np.finfo(dtype).eps
+            assert error < 40 * max(shape), (shape, dtype, error)
+print(digest.hexdigest())
+"""
+    found = {run(code, DOVETAIL_NUM_THREADS=threads) for threads in ("1", "2", "5")}
+    assert len(found) == 1
