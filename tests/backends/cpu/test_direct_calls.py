@@ -720,7 +720,7 @@ def test_buffers_that_were_read_are_not_read_after_their_end(end: Callable[..., 
         y = x + x
     np.testing.assert_array_equal(np.asarray(y), np.full(50_000, 2, np.float32))
     end(x)
-    with pytest.raises(RuntimeError, match="deleted|donated"):
+    with pytest.raises(RuntimeError, match=r"deleted|donated"):
         x + x
 
 

@@ -126,7 +126,12 @@ def test_long_calls_without_a_program(size: int, callers: int, directly: None) -
 def test_long_transforms_without_a_program(
     name: str, shape: tuple[int, ...], callers: int, directly: None
 ) -> None:
-    x = np.random.default_rng(0).normal(size=(*shape, 2)).astype("float32").view("complex64")[..., 0]
+    x = (
+        np.random.default_rng(0)
+        .normal(size=(*shape, 2))
+        .astype("float32")
+        .view("complex64")[..., 0]
+    )
     given = dt.device_put(x.real if name == "rfft" else x)
     transform = dt.jit(getattr(jnp.fft, name))
     with dt.direct_calls("none"):
