@@ -722,7 +722,7 @@ void TransformOnHost(const void* const* operands, const ptrdiff_t* numbers, void
   const FlushDenormals flush;
   int64_t lengths[3];
   std::copy_n(numbers + 3, numbers[2], lengths);
-  const bool divides = kWork * count >= kLeastInCompany;
+  const bool divides = kWork * count >= kLeastInCompany && most_threads.load() > 1;
   if (divides) CallCompany(kWork * count);
   const Threads threads;
   Uninterrupted([&] {

@@ -183,7 +183,8 @@ class HostFunction:
             multiple of 64 bytes, and `count` is that of the first. A function without it is
             elementwise, of operands of one dtype, and of a primitive without parameters: its
             numbers are a step for each operand, which is 1, or 0 if the operand is one element for
-            all.
+            all. One of arithmetic that rounds to 16 bits is only called where it is the whole
+            call: a program may round several such operations once.
         terms: what a function of `reduce_sum` can add besides the elements of its operand, as
             `params["terms"]` then says: "numbers", elements that are not NaN; "numbers counted", 1
             for each of these; "nonzero counted", 1 for each that is not 0, to integers; "squares".
