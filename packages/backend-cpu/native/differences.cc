@@ -31,7 +31,7 @@ struct Shifted {
     const int64_t at = position + offset;
     return {x + offset, shifts, size, at, shifts[at / size]};
   }
-  void FetchAhead(int64_t i) const { dovetail::FetchAhead(x + i); }
+  void FetchAhead(int64_t i) const { dovetail::FetchAhead<kFarAhead>(x + i); }
   template <typename V>
   DOVETAIL_INLINE V At(int64_t i) const {
     return F::Of(Load<V>(x + i) - shift);
@@ -46,7 +46,10 @@ struct Differences {
   const T *x, *y;
 
   Differences operator+(int64_t offset) const { return {x + offset, y + offset}; }
-  void FetchAhead(int64_t i) const { dovetail::FetchAhead(x + i), dovetail::FetchAhead(y + i); }
+  void FetchAhead(int64_t i) const {
+    dovetail::FetchAhead<kFarAhead>(x + i);
+    dovetail::FetchAhead<kFarAhead>(y + i);
+  }
   template <typename V>
   DOVETAIL_INLINE V At(int64_t i) const {
     return F::Of(Load<V>(x + i) - Load<V>(y + i));

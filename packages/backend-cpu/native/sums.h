@@ -58,6 +58,9 @@ struct Times {
   }
 };
 
+// In bytes: where numbers are only read.
+constexpr int kFarAhead = 2048;
+
 // Terms that are added up have a constant kSideBySide: how many rows, or parts of one, are.
 //
 // Of two arrays half as many parts are.
@@ -71,7 +74,7 @@ struct Numbers {
   const T* x;
 
   Numbers operator+(int64_t offset) const { return {x + offset}; }
-  void FetchAhead(int64_t i) const { dovetail::FetchAhead(x + i); }
+  void FetchAhead(int64_t i) const { dovetail::FetchAhead<kFarAhead>(x + i); }
   // The number or the vector of them that begins at a position.
   template <typename V>
   V At(int64_t i) const {
@@ -87,7 +90,7 @@ struct NotNan {
   const T* x;
 
   NotNan operator+(int64_t offset) const { return {x + offset}; }
-  void FetchAhead(int64_t i) const { dovetail::FetchAhead(x + i); }
+  void FetchAhead(int64_t i) const { dovetail::FetchAhead<kFarAhead>(x + i); }
   template <typename V>
   static V Of(V value) {
     return value == value ? (kCounted ? V{} + T(1) : value) : V{};
@@ -106,7 +109,7 @@ struct NotZero {
   const T* x;
 
   NotZero operator+(int64_t offset) const { return {x + offset}; }
-  void FetchAhead(int64_t i) const { dovetail::FetchAhead(x + i); }
+  void FetchAhead(int64_t i) const { dovetail::FetchAhead<kFarAhead>(x + i); }
   template <typename V>
   V At(int64_t i) const {
     if constexpr (sizeof(V) == sizeof(T)) {
@@ -135,7 +138,10 @@ struct Products {
   const T *x, *y;
 
   Products operator+(int64_t offset) const { return {x + offset, y + offset}; }
-  void FetchAhead(int64_t i) const { dovetail::FetchAhead(x + i), dovetail::FetchAhead(y + i); }
+  void FetchAhead(int64_t i) const {
+    dovetail::FetchAhead<kFarAhead>(x + i);
+    dovetail::FetchAhead<kFarAhead>(y + i);
+  }
   template <typename V>
   V At(int64_t i) const {
     return Load<V>(x + i) * Load<V>(y + i);

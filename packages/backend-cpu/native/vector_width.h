@@ -16,12 +16,11 @@ constexpr int kVectorBytes = 16;
 #endif
 
 // Asks for the memory of a later vector, which is written to if it is not constant: a processor with
-// long vectors asks for less by itself than it can wait for. From twice as far on, some places in
-// memory are slower.
-template <typename T>
+// long vectors asks for less by itself than it can wait for. Where results are as large as operands,
+// some places in memory are slower if it is asked for from twice as far on.
+template <int kBytes = 1024, typename T>
 inline void FetchAhead(T* x) {
   if constexpr (kVectorBytes == 64) {
-    constexpr int kBytes = 1024;
     __builtin_prefetch(reinterpret_cast<const char*>(x) + kBytes, !std::is_const_v<T>);
   }
 }
