@@ -22,6 +22,7 @@ from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.calls import direct_calls
 from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail_cpu import runtime
+from dovetail_cpu.kernel_library import has_long_vectors
 
 pytestmark = pytest.mark.skipif(not host_functions(), reason="every call here needs a program")
 
@@ -133,7 +134,8 @@ def test_absolute_values_of_complex_numbers(size: int) -> None:
         ends = np.isnan(wanted) | np.isinf(wanted) | (wanted == 0)
         np.testing.assert_array_equal(found[ends], wanted[ends])
         units = np.abs(found[~ends] - exact[~ends]) / np.spacing(wanted[~ends])
-        assert units.max(initial=0) < 1.5
+        # The latter is what XLA makes of it.
+        assert units.max(initial=0) < (1.5 if has_long_vectors() else 1.6)
         parts = [jnp.abs(jnp.asarray(values[i : i + 16])) for i in range(3, size, 4099)]
         for part, i in zip(parts, range(3, size, 4099), strict=True):
             np.testing.assert_array_equal(part, found[i : i + 16])
