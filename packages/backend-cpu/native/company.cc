@@ -50,8 +50,8 @@ xla::ffi::Error Company(xla::ffi::ThreadPool pool, xla::ffi::Result<xla::ffi::An
 }  // namespace
 
 void CallCompany(ptrdiff_t work) {
-  if (most_threads.load(std::memory_order_relaxed) == 1 || lookouts.Any()) return;
-  if (lookouts.AreWanted() || work >= LeastDivided(2)) BringCompany();
+  const bool is_much = work >= LeastDivided(2) && !lookouts.Any();
+  if (is_much || lookouts.AreWanted()) BringCompany();
 }
 
 void DivideInCompany(ptrdiff_t count, const std::function<void(ptrdiff_t, ptrdiff_t)>& part) {

@@ -431,17 +431,16 @@ void FactorLu(int64_t rows, int64_t columns, T* a, int64_t stride, int32_t* pivo
 template <typename T>
 class LuByBlocks {
  public:
-  LuByBlocks(int64_t rows, int64_t columns, const T* from, T* to, int32_t* pivots, int64_t block)
+  LuByBlocks(int64_t rows, int64_t columns, const T* from, T* to, int32_t* pivots)
       : rows_(rows),
         columns_(columns),
         least_(std::min(rows, columns)),
-        block_(block),
-        stride_(block + 64 / sizeof(T)),  // Not a power of two.
-        factored_(PartsOfAtMost(least_, block)),
+        stride_(kLuBlock + 64 / sizeof(T)),  // Not a power of two.
+        factored_(PartsOfAtMost(least_, kLuBlock)),
         from_(from),
         to_(to),
         pivots_(pivots),
-        blocks_(factored_ + PartsOfAtMost(columns - least_, block)),
+        blocks_(factored_ + PartsOfAtMost(columns - least_, kLuBlock)),
         unfinished_(blocks_.size()),
         memory_(int64_t(blocks_.size()) * rows * stride_) {}
 
@@ -484,8 +483,8 @@ class LuByBlocks {
   };
 
   int64_t First(int64_t block) const {
-    return block <= factored_ ? std::min(block * block_, least_)
-                              : std::min(least_ + (block - factored_) * block_, columns_);
+    return block <= factored_ ? std::min(block * kLuBlock, least_)
+                              : std::min(least_ + (block - factored_) * kLuBlock, columns_);
   }
   int64_t Steps(int64_t block) const { return std::min(block + 1, factored_) + 1; }
   T* At(int64_t block, int64_t row) const {
@@ -550,7 +549,7 @@ class LuByBlocks {
     ++changes_;
   }
 
-  const int64_t rows_, columns_, least_, block_, stride_, factored_;
+  const int64_t rows_, columns_, least_, stride_, factored_;
   const T* const from_;
   T* const to_;
   int32_t* const pivots_;  // Of each block from its first row on.
@@ -567,7 +566,7 @@ template <typename T>
 void FactorLu(ffi::ThreadPool* pool, int64_t m, int64_t n, const T* from, T* to, int32_t* pivots) {
   const int64_t least = std::min(m, n);
   if (m * n * least >= kLeastByBlocks) {
-    LuByBlocks<T> blocks(m, n, from, to, pivots, kLuBlock);
+    LuByBlocks<T> blocks(m, n, from, to, pivots);
     const auto work = [&](int64_t) { blocks.Work(); };
     if (pool == nullptr) {
       work(0);

@@ -85,8 +85,8 @@ void ConvertedStep(const void* const* operands, const ptrdiff_t* steps, void* re
 template <typename T, typename Operation>
 constexpr HostFunction kOfTwo = Divided<OfTwo<T, Operation>, T, T, T>;
 
-#define DOVETAIL_FOR_NARROW(T, dtype)                                                 \
-  {"add", dtype, kOfTwo<T, Sum>, kMany}, {"add_any", dtype, kOfTwo<T, Sum>, kMany},   \
+#define DOVETAIL_FOR_NARROW(T, dtype)                                                        \
+  {"add", dtype, kOfTwo<T, Sum>, kMany}, {"add_any", dtype, kOfTwo<T, Sum>, kMany},          \
       {"div", dtype, kOfTwo<T, Quotient>, kMany}, {"mul", dtype, kOfTwo<T, Product>, kMany}, \
       {"sub", dtype, kOfTwo<T, Difference>, kMany}
 

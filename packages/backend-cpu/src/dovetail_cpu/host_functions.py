@@ -143,8 +143,7 @@ def _transform(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> 
     shapes = operands[0].shape, out.shape
     if not lengths or any(0 in shape for shape in shapes) or not all(map(is_fast, lengths)):
         return None
-    most = _MOST_TRANSFORMED
-    if max(map(math.prod, shapes)) > most and (
+    if max(map(math.prod, shapes)) > _MOST_TRANSFORMED and (
         _threads() > _FEW_THREADS or max(lengths) > _LONGEST_OF_MANY
     ):
         return None

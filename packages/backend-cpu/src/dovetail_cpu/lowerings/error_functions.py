@@ -66,22 +66,6 @@ def erf(context: Any, x: Any) -> Any:
     return by_kernel(context, "erf", [x])
 
 
-@TABLE.rule("digamma")
-def digamma(context: Any, x: Any) -> Any:
-    """The derivative of the logarithm of the gamma function: XLA takes long to compile it."""
-    if context.avals_out[0].size < MANY:
-        return NotImplemented
-    return by_kernel(context, "digamma", [x])
-
-
-@TABLE.rule("lgamma")
-def lgamma(context: Any, x: Any) -> Any:
-    """The logarithm of the absolute value of the gamma function, for the same reason."""
-    if context.avals_out[0].size < MANY:
-        return NotImplemented
-    return by_kernel(context, "lgamma", [x])
-
-
 @TABLE.rule("erf_inv_fast")
 def erf_inv_fast(context: Any, x: Any) -> Any:
     """The inverse of the error function, of many numbers, if there is a kernel.
