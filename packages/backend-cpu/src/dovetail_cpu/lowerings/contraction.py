@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
+from dovetail.extend.dtypes import dtype_name
 from dovetail.extend.lowering import real_dtype
 from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings.attention import attention
@@ -44,7 +45,7 @@ SMALL: Final = 16
 
 
 def _is_below_a_byte(dtype: Any) -> bool:
-    return dtypes.kind_of(dtype) != "b" and dtypes.itemsize_bits(dtype) < 8
+    return dtypes.itemsize_bits(dtype) < 8
 
 
 def _working(dtype: Any) -> Any:
@@ -64,7 +65,7 @@ def dot_general(
         work = _working(out.dtype)
         return _converted(context, (x, y), work, work, dimension_numbers)
     if is_plain(precision):
-        for rule in (_short_rows, _with_vector, _with_transpose, _of_vectors, _of_small_matrices):
+        for rule in _OF_MATRICES if min(a.ndim, b.ndim) > 1 else _OF_VECTORS:
             value = rule(context, (x, y), dimension_numbers)
             if value is not NotImplemented:
                 return value
@@ -124,7 +125,7 @@ def _short_rows(context: Any, operands: Any, dimension_numbers: Any) -> Any:
         return NotImplemented
     program = context.program
     is_last = program is not None and program.eqns[-1] is context.equation
-    name = out.dtype.name
+    name = dtype_name(out.dtype)
     if is_last and out.size >= MANY and name in kernels.MATRIX_VECTOR and kernels.usable(context):
         return kernels.call(context, kernels.MATRIX_VECTOR[name], [rows, vector], [out], 0)[0]
     column = aval.update(shape=(*out.shape, 1))
@@ -155,7 +156,7 @@ def _with_vector(context: Any, operands: Any, dimension_numbers: Any) -> Any:
     """The product of a vector and a matrix, by a kernel that reads its rows in order."""
     (out,) = context.avals_out
     contracting, batch = dimension_numbers
-    if batch[0] or out.dtype.name not in kernels.VECTOR_PRODUCT:
+    if batch[0] or dtype_name(out.dtype) not in kernels.VECTOR_PRODUCT:
         return NotImplemented
     found = zip(operands, context.avals_in, contracting, strict=True)
     (value, aval, dims), (vector, of_vector, _) = sorted(found, key=lambda one: one[1].ndim == 1)
@@ -171,9 +172,9 @@ def _with_vector(context: Any, operands: Any, dimension_numbers: Any) -> Any:
     if aval.size < (MANY_BY_COLUMNS if over else MANY):
         return NotImplemented
     if over == 0:
-        target, both = kernels.VECTOR_PRODUCT[out.dtype.name], [vector, matrix]
+        target, both = kernels.VECTOR_PRODUCT[dtype_name(out.dtype)], [vector, matrix]
     elif kernel_library.has_long_vectors():
-        target, both = kernels.MATRIX_VECTOR[out.dtype.name], [matrix, vector]
+        target, both = kernels.MATRIX_VECTOR[dtype_name(out.dtype)], [matrix, vector]
     else:
         return NotImplemented
     return kernels.call(context, target, both, [out], 0)[0]
@@ -188,7 +189,7 @@ def _of_small_matrices(context: Any, operands: Any, dimension_numbers: Any) -> A
     if (
         tuple(tuple(map(tuple, pair)) for pair in dimension_numbers) != usual
         or not a.ndim == b.ndim == out.ndim > 2
-        or out.dtype.name not in kernels.SMALL_PRODUCTS
+        or dtype_name(out.dtype) not in kernels.SMALL_PRODUCTS
         or any(each.dtype != out.dtype or each.symbolic for each in (a, b))
         or not all(2 <= size <= SMALL for each in (a, b) for size in each.shape[-2:])
         or max(*a.shape[-2:], out.shape[-1]) < 4  # XLA writes these products out
@@ -196,7 +197,7 @@ def _of_small_matrices(context: Any, operands: Any, dimension_numbers: Any) -> A
         or not kernels.usable(context)
     ):
         return NotImplemented
-    target = kernels.SMALL_PRODUCTS[out.dtype.name]
+    target = kernels.SMALL_PRODUCTS[dtype_name(out.dtype)]
     return kernels.call(context, target, operands, [out], out.ndim - 2)[0]
 
 
@@ -204,7 +205,7 @@ def _with_transpose(context: Any, operands: Any, dimension_numbers: Any) -> Any:
     """The product of a matrix with its own transpose, by a kernel that computes half of it."""
     (out,) = context.avals_out
     (lhs, rhs), (batch, _) = dimension_numbers
-    if batch or out.ndim != 2 or out.dtype.name not in kernels.GRAM or len(lhs) != 1:
+    if batch or out.ndim != 2 or dtype_name(out.dtype) not in kernels.GRAM or len(lhs) != 1:
         return NotImplemented
     (x, over), (y, other) = _untransposed(operands[0], lhs[0]), _untransposed(operands[1], rhs[0])
     aval = context.avals_in[0]
@@ -220,7 +221,7 @@ def _with_transpose(context: Any, operands: Any, dimension_numbers: Any) -> Any:
     ):
         return NotImplemented
     return kernels.call(
-        context, kernels.GRAM[out.dtype.name], [x], [out], 0, over_rows=int(over == 0)
+        context, kernels.GRAM[dtype_name(out.dtype)], [x], [out], 0, over_rows=int(over == 0)
     )[0]
 
 
@@ -231,6 +232,11 @@ def _untransposed(value: Any, over: int) -> tuple[Any, int]:
     if turned and list(owner.attributes["permutation"]) == [1, 0]:
         return owner.operands[0], 1 - over
     return value, over
+
+
+#: The rules for special products, by whether a vector is among the operands.
+_OF_VECTORS: Final = (_short_rows, _with_vector, _of_vectors)
+_OF_MATRICES: Final = (_with_transpose, _of_vectors, _of_small_matrices)
 
 
 def _product(context: Any, operands: Any, out: Any, dimension_numbers: Any) -> Any:

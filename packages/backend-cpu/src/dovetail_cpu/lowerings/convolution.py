@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu.lowerings import convolution_kernel
 from dovetail_cpu.lowerings.convolution_kernel import Groups, Windows
 
@@ -421,7 +422,7 @@ def _by_position(spec: Sequence[int], names: Sequence[Name]) -> list[Name]:
 
 def _sum_dtype(dtype: Any) -> Any:
     """The dtype of the sums, or None to leave it to XLA."""
-    if dtype.name in ("float16", "bfloat16"):
+    if dtype_name(dtype) in ("float16", "bfloat16"):
         # Rounding every sum to 16 bits would lose precision.
         return FLOAT32
     return dtype if dtype.kind in "iufc" else None

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.views import row_major
 
@@ -82,7 +83,7 @@ def suits(
         return False
     if not all(isinstance(size, int) for aval in (a, b, out) for size in aval.shape):
         return False
-    if out.dtype.name not in _DTYPES or not a.size * b.size * out.size:
+    if dtype_name(out.dtype) not in _DTYPES or not a.size * b.size * out.size:
         return False
     x_spec, w_spec, y_spec = dimension_numbers
     count = groups.features * groups.batch
@@ -107,7 +108,7 @@ def call(
 ) -> Any:
     """The convolution of row-major arrays."""
     (a, b), (out,) = context.avals_in, context.avals_out
-    whole = out.dtype.name.startswith(("int", "uint"))
+    whole = dtype_name(out.dtype).startswith(("int", "uint"))
     dtype = out.dtype
     narrow = _suits_tiles(context, windows, groups, dimension_numbers)
     if dtype.itemsize < 4 and (whole or not narrow):
@@ -164,8 +165,8 @@ def call(
 def _suits_tiles(context: Any, windows: Windows, groups: Groups, dimension_numbers: Any) -> bool:
     """Whether numbers are multiplied as they are, in tiles of the processor."""
     (a, b), (out,) = context.avals_in, context.avals_out
-    narrow = _NARROW.get(out.dtype.name, ())
-    if a.dtype.name not in narrow or b.dtype.name not in narrow:
+    narrow = _NARROW.get(dtype_name(out.dtype), ())
+    if dtype_name(a.dtype) not in narrow or dtype_name(b.dtype) not in narrow:
         return False
     _, w_spec, y_spec = dimension_numbers
     outputs = b.shape[w_spec[0]] // (groups.features * groups.batch)

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from dovetail.extend import LoweringTable, ShapedArray
 from dovetail.extend.core import primitives
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings import window_kernels
 from dovetail_cpu.lowerings.worth import FEW_STEPS, are_short, suits_kernel
@@ -40,7 +41,7 @@ def found_in(x: Any, aval: Any, axes: tuple[int, ...]) -> Differences | None:
     """The differences of which a value is a function, which is to be summed along axes."""
     owner = x.owner
     function = _OPERATIONS.get(getattr(owner, "name", ""))
-    if function is None or aval.dtype.name not in _DTYPES[function]:
+    if function is None or dtype_name(aval.dtype) not in _DTYPES[function]:
         return None
     operands = list(owner.operands)
     if any(operand != operands[0] for operand in operands):
@@ -100,7 +101,7 @@ def sums(context: Any, found: Differences, aval: Any, axes: tuple[int, ...]) -> 
 def with_sums(context: Any, x: Any) -> Any:
     """The exponentials of differences together with the sums of them, if both are used."""
     (aval,), name = context.avals_in, getattr(x.owner, "name", "")
-    if name != "stablehlo.subtract" or aval.dtype.name not in _DTYPES[EXPONENTIAL]:
+    if name != "stablehlo.subtract" or dtype_name(aval.dtype) not in _DTYPES[EXPONENTIAL]:
         return NotImplemented
     uses = context.uses()
     summed = [eqn.params["axes"] for eqn in uses if eqn.primitive is primitives.reduce_sum_p]

@@ -14,6 +14,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
 from dovetail.extend.core import primitives
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
@@ -30,7 +31,7 @@ MANY: Final = 1 << 16
 def by_kernel(context: Any, x: Any, aval: Any, axes: tuple[int, ...]) -> Any:
     """The sums along the last axis of a value, if it is differences of pairs of rows."""
     if (
-        aval.dtype.name not in ("float32", "float64")
+        dtype_name(aval.dtype) not in ("float32", "float64")
         or aval.symbolic
         or context.divides
         or not kernels.usable(context)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.elementary import remainder
 
@@ -29,7 +30,7 @@ def rem(context: Any, x: Any, y: Any) -> Any:
     if out.symbolic or any(aval.dtype != out.dtype for aval in context.avals_in):
         return NotImplemented
     many = MANY if context.runs_once() else MANY_IN_A_LOOP
-    if out.dtype.name in FLOATS and out.size >= many and kernels.usable(context):
+    if dtype_name(out.dtype) in FLOATS and out.size >= many and kernels.usable(context):
         return _by_kernel(context, x, y, out)
     return remainder(context, x, y)
 

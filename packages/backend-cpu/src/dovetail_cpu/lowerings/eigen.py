@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.dtypes import dtype_name
 from dovetail.extend.lowering import (
     columns_from,
     multiplied_by_power_of_two,
@@ -80,7 +81,7 @@ def _eigh_kernel(context: Any, matrix: Any) -> str:
     few = size <= _SMALL and prod(matrix.shape[:-2]) == 1
     if few or size * size * matrix.dtype.itemsize > _MOST_BYTES or not kernels.usable(context):
         return ""
-    return kernels.EIGH.get(matrix.dtype.name, "")
+    return kernels.EIGH.get(dtype_name(matrix.dtype), "")
 
 
 @TABLE.rule("svd")

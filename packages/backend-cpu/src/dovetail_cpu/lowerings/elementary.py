@@ -25,6 +25,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable
 from dovetail.extend.core import primitives
+from dovetail.extend.dtypes import dtype_name
 from dovetail.extend.lowering import Expression
 from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings import differences, distances, kronecker
@@ -158,7 +159,7 @@ def _by_formula(primitive: str, formula: Formula | None) -> Callable[..., Any]:
         (out,) = context.avals_out
         if (
             out.size < MANY
-            or out.dtype.name not in {*NAMES, "float64"}
+            or dtype_name(out.dtype) not in {*NAMES, "float64"}
             or any(aval.dtype != out.dtype for aval in context.avals_in)
             or not (accuracy is None or getattr(accuracy, "name", "") == "DEFAULT")
         ):
@@ -205,7 +206,7 @@ def by_kernel(context: Any, primitive: str, values: Sequence[Any], **attributes:
                 return powers
     (out,) = context.avals_out
     wide = out.dtype == FLOAT64
-    kernel = kernels.ELEMENTARY.get((primitive, out.dtype.name))
+    kernel = kernels.ELEMENTARY.get((primitive, dtype_name(out.dtype)))
     if kernel is None or not kernels.usable(context):
         return NotImplemented
     if primitive in BY_TABLES and not wide and not kernel_library.has_long_vectors():
@@ -271,16 +272,9 @@ def is_made_by(x: Any, operation: str) -> bool:
     return bool(getattr(x.owner, "name", "") == f"stablehlo.{operation}")
 
 
-def times_used(context: Any, var: Any) -> int:
-    """How often the jaxpr that holds the current equation uses a variable."""
-    jaxpr = context.jaxpr
-    used = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
-    return sum(v is var for v in used)
-
-
 def is_used_once(context: Any, var: Any) -> bool:
     """Whether the jaxpr that holds the current equation uses a variable once."""
-    return times_used(context, var) == 1
+    return bool(context.times_used(var) == 1)
 
 
 def constant_product(x: Any) -> tuple[Any, float]:

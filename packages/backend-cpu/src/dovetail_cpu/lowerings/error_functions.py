@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.dtypes import dtype_name
 from dovetail.extend.lowering import Expression
 from dovetail_cpu.lowerings.elementary import (
     FLOAT32,
@@ -94,7 +95,7 @@ def erfc(context: Any, x: Any, *, accuracy: Any = None) -> Any:
     """One minus the error function, of many numbers."""
     (out,) = context.avals_out
     default = accuracy is None or getattr(accuracy, "name", "") == "DEFAULT"
-    if out.size < MANY or out.dtype.name not in NAMES or not default:
+    if out.size < MANY or dtype_name(out.dtype) not in NAMES or not default:
         return NotImplemented
     number, factor = constant_product(x) if out.dtype == FLOAT32 else (x, 1.0)
     called = by_kernel(context, "erfc", [number], scale=np.float32(factor))

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.dtypes import dtype_name
 from dovetail.extend.lowering import Expression
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.elementary import (
@@ -106,7 +107,7 @@ def _formula(primitive: str, names: Collection[str]) -> Callable[[Formula], Form
             if out.size < MANY or not default:
                 return NotImplemented
             called = by_kernel(context, primitive, [x])
-            if called is not NotImplemented or out.dtype.name not in names:
+            if called is not NotImplemented or dtype_name(out.dtype) not in names:
                 return called
             wide = FLOAT64 if out.dtype == FLOAT64 else FLOAT32
             return formula(Expression(context, x, out).convert(wide)).convert(out.dtype).value
@@ -258,10 +259,9 @@ def _known(x: Any) -> Any:
 
 def _is_chain(context: Any, var: Any) -> bool:
     """Whether nothing else uses a variable, nor that which it was computed of."""
-    makers = [eqn for eqn in context.jaxpr.eqns if any(v is var for v in eqn.outvars)]
-    return is_used_once(context, var) and all(
-        is_used_once(context, v) for eqn in makers for v in eqn.invars
-    )
+    maker = context.uses_in(context.jaxpr).makers.get(var)
+    given = () if maker is None else maker.invars
+    return all(is_used_once(context, v) for v in (var, *given))
 
 
 def _form(aval: Any) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dovetail.extend import Literal, LoweringTable
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels, runtime
 from dovetail_cpu.lowerings.elementary import FUSED, WORTH_A_CALL
 from dovetail_cpu.lowerings.views import View, joined
@@ -182,7 +183,7 @@ class _Expression:
         if out.aval.shape != self._shape:
             raise KeyError(name)
         operands: list[_Value | int] = [self._operand(value) for value in values]
-        dtype = eqn.invars[-1].aval.dtype.name
+        dtype = dtype_name(eqn.invars[-1].aval.dtype)
         if name == "integer_pow" and 2 <= params["y"] <= _MOST:
             square = self._step("mul", dtype, [operands[0]] * 2)
             if params["y"] == _MOST:
@@ -239,7 +240,7 @@ class _Expression:
         return self._constant(x.val, x.aval) if isinstance(x, Literal) else self._values[x]
 
     def _constant(self, value: Any, aval: Any) -> _Value:
-        bits = np.asarray(value, aval.dtype).view(_BITS[aval.dtype.name])
+        bits = np.asarray(value, aval.dtype).view(_BITS[dtype_name(aval.dtype)])
         self.constants.append(int(bits))
         return _Value("constant", len(self.constants) - 1)
 
@@ -301,7 +302,7 @@ def _whole(context: Any, values: tuple[Any, ...], called: Any) -> Any:
         list(program.outvars) != list(context.equation.outvars)
         or program.constvars
         or out.symbolic
-        or out.dtype.name not in _BITS
+        or dtype_name(out.dtype) not in _BITS
         or out.size < WORTH_A_CALL
         or context.divides
         or not kernels.usable(context)

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any, Final
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
@@ -43,7 +44,7 @@ def gather(
     kernel = _kernel_for(aval, places, out, dimension_numbers, slice_sizes)
     if (
         kernel is None
-        or places.dtype.name not in _POSITIONS
+        or dtype_name(places.dtype) not in _POSITIONS
         or not aval.size
         or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f", "c")
         or dtypes.itemsize_bits(aval.dtype) < 8

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dovetail.extend import ShapedArray
 from dovetail.extend.core import primitives
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels
 
 _DTYPES: Final = frozenset({"float32", "float64", "int32", "uint32", "int64", "uint64"})
@@ -15,7 +16,7 @@ _DTYPES: Final = frozenset({"float32", "float64", "int32", "uint32", "int64", "u
 def product(context: Any, x: Any, y: Any) -> Any:
     """The product of whole rows that two matrices were repeated to, where it is a result."""
     (out,) = context.avals_out
-    if out.symbolic or out.ndim != 3 or out.dtype.name not in _DTYPES:
+    if out.symbolic or out.ndim != 3 or dtype_name(out.dtype) not in _DTYPES:
         return NotImplemented
     left, right = _repeated(x), _repeated(y)
     if left is None or right is None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from jaxlib import xla_client
 
+from dovetail.extend.dtypes import dtype_name
 from dovetail.extend.lowering import (
     divided_by_power_of_two,
     real_dtype,
@@ -236,7 +237,7 @@ def kernel_call(
 
 
 def _target(outs: Sequence[Any], routine: str) -> str:
-    return f"lapack_{PREFIXES[outs[0].dtype.name]}{routine}_ffi"
+    return f"lapack_{PREFIXES[dtype_name(outs[0].dtype)]}{routine}_ffi"
 
 
 def _attribute(value: str | bool | int) -> Any:

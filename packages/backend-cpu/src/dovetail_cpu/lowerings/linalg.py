@@ -10,6 +10,7 @@ from math import inf
 from typing import Any, Final
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.dtypes import dtype_name
 from dovetail.extend.lowering import (
     conjugate,
     pivots_from_one,
@@ -46,9 +47,11 @@ _MOST_ROWS_OF_PANEL: Final = 2048
 
 def _kernel(context: Any, name: str, matrix: Any, most: float = _SMALL) -> str:
     """The kernel for matrices of up to `most` rows and columns; empty where LAPACK is better."""
-    if matrix.dtype.name not in _SUFFIXES or max(matrix.shape[-2:]) > most:
+    if dtype_name(matrix.dtype) not in _SUFFIXES or max(matrix.shape[-2:]) > most:
         return ""
-    return f"dovetail_{name}_{_SUFFIXES[matrix.dtype.name]}" if kernels.usable(context) else ""
+    return (
+        f"dovetail_{name}_{_SUFFIXES[dtype_name(matrix.dtype)]}" if kernels.usable(context) else ""
+    )
 
 
 def large_kernel(context: Any, name: str, matrix: Any) -> str:
@@ -78,7 +81,7 @@ def triangular_solve(
 ) -> Any:
     """``trsm`` on the transposed problem: with the other side and the other triangle."""
     matrix, out = context.avals_in
-    if out.dtype.name not in PREFIXES or not out.size:
+    if dtype_name(out.dtype) not in PREFIXES or not out.size:
         return NotImplemented
     # One column is solved for while the matrix is read once, whatever its size.
     size, columns = out.shape[-2:]

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernel_library, kernels
 
 TABLE: Final = LoweringTable()
@@ -60,7 +61,7 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     avals, (out,) = context.avals_in, context.avals_out
     dtype = avals[0].dtype
     if (
-        not _suits(dtype.name, out.dtype.name)
+        not _suits(dtype_name(dtype), dtype_name(out.dtype))
         or not is_plain(precision)
         or any(aval.dtype != dtype or aval.symbolic for aval in avals)
         or out.size == 0
@@ -69,9 +70,9 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     ):
         return NotImplemented
     found = placed(context, operands, dimension_numbers)
-    if found is None or not _gains(found, _ITEMSIZES.get(dtype.name, 4)):
+    if found is None or not _gains(found, _ITEMSIZES.get(dtype_name(dtype), 4)):
         return NotImplemented
-    target = kernels.PRODUCTS[dtype.name]
+    target = kernels.PRODUCTS[dtype_name(dtype)]
     return kernels.call(context, target, found.operands, [out], 0, sizes=found.numbers)[0]
 
 
@@ -174,7 +175,7 @@ def transpose(context: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
     called, last = owner.attributes["call_target_name"].value, out.ndim - 1
     if called == kernels.ATTENTION:
         return _of_attention(context, x, permutation)
-    target = kernels.PRODUCTS.get(out.dtype.name, "")
+    target = kernels.PRODUCTS.get(dtype_name(out.dtype), "")
     if called != target or tuple(permutation) != (*range(last - 1), last, last - 1):
         return NotImplemented
     m, n, k, x_row, x_step, y_step, y_column, *each = owner.attributes["backend_config"]["sizes"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.matrix_products import is_plain, placed
 
@@ -21,7 +22,7 @@ def narrow_product(context: Any, operands: Any, dimension_numbers: Any, precisio
     """The product of arrays of bfloat16 or of bytes; NotImplemented without tiles."""
     avals, (out,) = context.avals_in, context.avals_out
     if (
-        not _suits([aval.dtype.name for aval in avals], out.dtype.name)
+        not _suits([dtype_name(aval.dtype) for aval in avals], dtype_name(out.dtype))
         or not is_plain(precision)
         or any(aval.symbolic for aval in avals)
         or out.size == 0

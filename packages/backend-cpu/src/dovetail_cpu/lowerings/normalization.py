@@ -53,8 +53,11 @@ def _or(own: Any, rule: Any) -> Any:
 
 def _may_concern_rows(equation: Any, x: Any, y: Any) -> bool:
     """Whether one operand may be repeated: what all equations are asked, so it must be quick."""
-    out, shapes = equation.outvars[0].aval, [var.aval.shape for var in equation.invars]
-    if out.dtype != FLOAT32 or () in shapes or out.symbolic or out.size < WORTH_A_KERNEL:
+    out = equation.outvars[0].aval
+    if out.dtype != FLOAT32 or out.symbolic or out.size < WORTH_A_KERNEL:
+        return False
+    shapes = [var.aval.shape for var in equation.invars]
+    if () in shapes:
         return False
     if shapes[0] != shapes[1] or out.size == out.shape[-1]:
         return True
@@ -140,7 +143,7 @@ def _normalized(context: Any, value: Any, root: Any, scale: Any, var: Any, opera
     """Rows divided by roots, or multiplied by inverse ones; NotImplemented if they are others."""
     (out,) = context.avals_out
     variance = _under_root(_repeated(root, out.shape), operation)
-    if variance is None:
+    if variance is None or not is_used_once(context, var):
         return NotImplemented
     rows = _rows(variance, out)
     if (
@@ -148,7 +151,6 @@ def _normalized(context: Any, value: Any, root: Any, scale: Any, var: Any, opera
         or _spread(root, out.shape, rows.axes) is None
         or not differences.suits(context, out, rows.axes)
         or not is_stored(rows.x, out)
-        or not is_used_once(context, var)
     ):
         return NotImplemented
     if scale is None and not _is_data(value, rows, out.shape) and is_made_by(value, "multiply"):

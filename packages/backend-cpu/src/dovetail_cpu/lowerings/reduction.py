@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernel_library, kernels
 from dovetail_cpu.lowerings import differences, distances
 from dovetail_cpu.lowerings.worth import (
@@ -85,10 +86,10 @@ def _reduce_by_kernel(
     Args:
         out: the aval of the result, if it is not that of the primitive.
     """
-    rows = axes and axes[-1] == aval.ndim - 1 and aval.dtype.name not in _BYTES
+    rows = axes and axes[-1] == aval.ndim - 1 and dtype_name(aval.dtype) not in _BYTES
     compared = rows and kind in (MAXIMUM, MINIMUM) and not kernel_library.has_long_vectors()
     if (
-        aval.dtype.name not in BY_KERNEL[kind]
+        dtype_name(aval.dtype) not in BY_KERNEL[kind]
         or not axes
         or tuple(axes) != tuple(range(axes[0], axes[-1] + 1))
         or not suits_kernel(context, aval)
@@ -120,7 +121,7 @@ def _position_by_kernel(context: Any, x: Any, aval: Any, axis: int, largest: boo
     work = _comparable(aval) if aval.dtype != BOOL else aval
     # What XLA has instead are two reductions, which take long to compile, however few elements.
     if (
-        work.dtype.name not in ORDERED
+        dtype_name(work.dtype) not in ORDERED
         or not suits_kernel(context, aval, least=1)
         or (are_short(aval, axis) and prod(aval.shape[axis + 1 :]) > 1)
     ):
@@ -260,7 +261,7 @@ def _columns(
         or not (aval.dtype in FLOATS or aval.dtype.kind in "iu")
     ):
         return NotImplemented
-    wide = aval.dtype.itemsize >= 4 and aval.dtype.name in BY_KERNEL[kind]
+    wide = aval.dtype.itemsize >= 4 and dtype_name(aval.dtype) in BY_KERNEL[kind]
     if wide and suits_kernel(context, aval) and context.stands_alone():
         return _called(context, x, aval, axes, kind, context.avals_out)
     column = ShapedArray((*aval.shape[:last], 1), aval.dtype)
@@ -280,7 +281,7 @@ def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any
     """The sum of short rows, of distances, of numbers in memory, or of bytes in wider integers."""
     (aval,) = context.avals_in
     source = _narrow_source(x)
-    if source is not None and out_sharding is None and aval.dtype.name in WIDE_SUMS:
+    if source is not None and out_sharding is None and dtype_name(aval.dtype) in WIDE_SUMS:
         narrow, dtype = source
         counted = _count_of_nonzero(context, narrow, aval, axes)
         if counted is not NotImplemented:
@@ -335,7 +336,7 @@ def _of_differences(context: Any, x: Any, aval: Any, axes: tuple[int, ...]) -> A
 
 def _folded(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -> Any:
     """The sum or product of numbers in memory; others XLA computes on the way."""
-    if aval.dtype.name not in _NUMBERS or not axes:
+    if dtype_name(aval.dtype) not in _NUMBERS or not axes:
         return NotImplemented
     if kind == SUM and axes == tuple(range(axes[0], aval.ndim)):
         factors = _factors(x)
@@ -411,7 +412,7 @@ def _factors(x: Any) -> tuple[Any, Any] | None:
 def sum_of_products(context: Any, x: Any, y: Any, aval: Any, out: Any) -> Any:
     """The sum along the dimensions that follow those of `out`; NotImplemented if XLA is as fast."""
     if (
-        aval.dtype.name not in _NUMBERS
+        dtype_name(aval.dtype) not in _NUMBERS
         or not suits_kernel(context, aval)
         or are_short(aval, out.ndim)
     ):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dovetail.extend import LoweringTable, dtypes
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
@@ -38,7 +39,7 @@ def scatter(context: Any, *values: Any, **params: Any) -> Any:
 @TABLE.rule("scatter-add")
 def scatter_add(context: Any, *values: Any, **params: Any) -> Any:
     """A vector with elements that were added; NotImplemented for others, or without kernel."""
-    if context.avals_in[0].dtype.name not in _ADDED:
+    if dtype_name(context.avals_in[0].dtype) not in _ADDED:
         return NotImplemented
     return _by_kernel(context, *values, adds=1, **params)
 
@@ -66,7 +67,7 @@ def _by_kernel(
         or not (in_tables or aval.size * aval.dtype.itemsize >= FAR)
         or dimension_numbers.update_window_dims
         or dimension_numbers.inserted_window_dims != (0,)
-        or places.dtype.name not in _POSITIONS
+        or dtype_name(places.dtype) not in _POSITIONS
         or mode.name == "CLIP"
         or context.divides
         or not context.runs_once()

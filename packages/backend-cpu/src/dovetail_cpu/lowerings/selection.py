@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.elementary import is_made_by
 
@@ -38,7 +39,7 @@ def _suits(context: Any, *avals: Any) -> bool:
         kernels.usable(context)
         and not any(a.symbolic for a in avals)
         and all(a.size > 0 for a in avals)
-        and all(a.dtype.name in _ORDERED for a in avals)
+        and all(dtype_name(a.dtype) in _ORDERED for a in avals)
     )
 
 
@@ -77,7 +78,7 @@ def searchsorted(context: Any, rows: Any, values: Any, *, side: str) -> Any:
     avals, (out,) = context.avals_in, context.avals_out
     if not _suits(context, *avals) or out.size < FEW:
         return NotImplemented
-    wide = [a.update(dtype=_SEARCHED.get(a.dtype.name, a.dtype)) for a in avals]
+    wide = [a.update(dtype=_SEARCHED.get(dtype_name(a.dtype), a.dtype)) for a in avals]
     given = [rows, values]
     if wide != list(avals):  # or the compiler would leave out that they were rounded
         given = context.optimization_barrier(given, avals)

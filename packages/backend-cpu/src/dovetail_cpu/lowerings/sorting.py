@@ -15,8 +15,9 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels
-from dovetail_cpu.lowerings.elementary import is_made_by, is_used_once, times_used
+from dovetail_cpu.lowerings.elementary import is_made_by, is_used_once
 
 TABLE: Final = LoweringTable()
 
@@ -57,7 +58,7 @@ def _suits_kernel(context: Any, avals: Any, dimension: int, num_keys: int) -> bo
     return (
         avals[0].size > 0
         and avals[0].shape[dimension] < 2**32
-        and all(a.dtype.name in _KEYS for a in avals[:num_keys])
+        and all(dtype_name(a.dtype) in _KEYS for a in avals[:num_keys])
         and not any(context.physical_dimensions(a) for a in avals)
         and all(dtypes.itemsize_bits(a.dtype) >= 8 for a in avals)
     )
@@ -68,7 +69,7 @@ def _shuffle(context: Any, values: Sequence[Any], avals: Any) -> Any:
 
     Permutations are sorted so several times, all by one kernel. NotImplemented for other sorts.
     """
-    if len(avals) != 2 or avals[1].ndim != 1 or times_used(context, context.equation.outvars[0]):
+    if len(avals) != 2 or avals[1].ndim != 1 or context.times_used(context.equation.outvars[0]):
         return NotImplemented
     words, value = values
     if not _is_called(words, kernels.THREEFRY_BITS):

@@ -14,6 +14,7 @@ import numpy as np
 from jaxlib import xla_client
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.dtypes import dtype_name
 
 TABLE: Final = LoweringTable()
 
@@ -43,7 +44,7 @@ def csr_dot(context: Any, data: Any, indices: Any, indptr: Any, rhs: Any) -> Any
     elements, columns, begins, dense = context.avals_in
     (out,) = context.avals_out
     if (
-        elements.dtype.name not in _DTYPES
+        dtype_name(elements.dtype) not in _DTYPES
         or {columns.dtype, begins.dtype} != {_INT32}
         or dense.shape[1] < 2
         or not elements.size * out.size * dense.size

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from dovetail.extend.dtypes import dtype_name
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.worth import suits_kernel
 
@@ -82,7 +83,7 @@ def reduced(context: Any, x: Any, window: Mapping[str, Any], operation: int) -> 
     (aval,), (out,) = context.avals_in, context.avals_out
     if (
         any(base > 1 for base in window["base_dilation"])
-        or aval.dtype.name not in _REDUCED
+        or dtype_name(aval.dtype) not in _REDUCED
         or not suits_kernel(context, aval)
         or out.size * prod(window["window_dimensions"]) < MANY
     ):
@@ -155,7 +156,7 @@ def added(context: Any, given: Any, x: Any, window: Mapping[str, Any], largest: 
     given_aval, aval = context.avals_in
     (out,) = context.avals_out
     if (
-        aval.dtype.name not in _ADDED
+        dtype_name(aval.dtype) not in _ADDED
         or given_aval.dtype != aval.dtype
         or not suits_kernel(context, aval)
         or not given_aval.size

@@ -723,7 +723,11 @@ def itemsize_bits(dtype: Any) -> int:
         >>> dovetail.dtypes.itemsize_bits("int4"), dovetail.dtypes.itemsize_bits("float32")
         (4, 32)
     """
-    resolved = as_dtype(dtype)
+    return _bits_of(as_dtype(dtype))
+
+
+@functools.lru_cache(maxsize=256)
+def _bits_of(resolved: Any) -> int:
     if isinstance(resolved, ExtendedDType):
         return 8 * resolved.itemsize
     kind = promotion.kind_of(resolved)

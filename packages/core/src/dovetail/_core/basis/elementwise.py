@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -37,6 +38,7 @@ KIND_NAMES: Final = {
 }
 
 
+@functools.lru_cache(maxsize=256)
 def dtype_name(dtype: Any) -> str:
     """The full name of a dtype, extended ones included."""
     return dtype.name if isinstance(dtype, np.dtype) else str(dtype)

@@ -18,6 +18,7 @@ from dovetail._core.hlo.portable import call, converted
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from dovetail._core.ir.partition_spec import PartitionSpec
+from dovetail._core.ir.uses import Uses
 
 __all__ = ["Builder", "JaxprLowering"]
 
@@ -100,6 +101,7 @@ class Builder(CollectiveBuilder):
         self.program: Jaxpr | None = None
         #: The one that holds the current equation.
         self.jaxpr: Jaxpr | None = None
+        self._uses: dict[int, Uses] = {}
         self.host_callbacks: list[Any] = []
         #: Functions to call with the sharding of the program's values at compilation.
         self.inspections: list[Callable[[Any], object]] = []
@@ -248,13 +250,25 @@ class Builder(CollectiveBuilder):
             return False
         return bool(operation.attributes["sym_visibility"] == ir.StringAttr.get("public"))
 
+    def uses_in(self, jaxpr: Jaxpr) -> Uses:
+        """Which equations make and use the variables of a jaxpr, found once for each jaxpr."""
+        found = self._uses.get(id(jaxpr))
+        if found is None:
+            found = self._uses[id(jaxpr)] = Uses(jaxpr)
+        return found
+
     def uses(self) -> list[JaxprEqn]:
         """The equations that use what the current one makes; itself, if its jaxpr returns that."""
         assert self.equation is not None
         assert self.jaxpr is not None
-        made = set(self.equation.outvars)
-        found = [eqn for eqn in self.jaxpr.eqns if any(v in made for v in eqn.invars)]
-        return found + [self.equation] * any(v in made for v in self.jaxpr.outvars)
+        uses, made = self.uses_in(self.jaxpr), self.equation.outvars
+        found = list(dict.fromkeys(eqn for var in made for eqn in uses.users.get(var, ())))
+        return found + [self.equation] * any(var in uses.returned for var in made)
+
+    def times_used(self, var: Any) -> int:
+        """How often the jaxpr that holds the current equation uses a variable."""
+        assert self.jaxpr is not None
+        return self.uses_in(self.jaxpr).count(var)
 
     def uses_once(self, steps: int = 1) -> bool:
         """Whether nothing but the current equation is known to use what it is given.
@@ -262,15 +276,18 @@ class Builder(CollectiveBuilder):
         Args:
             steps: how far back this is asked: from 2 on of what made what it is given, too.
         """
-        program, users = self.program, [self.equation]
-        if program is None or not any(eqn is self.equation for eqn in program.eqns):
+        equation = self.equation
+        if self.program is None or equation is None:
             return False
-        used = [*program.outvars, *[var for eqn in program.eqns for var in eqn.invars]]
+        uses = self.uses_in(self.program)
+        if not uses.are_of(equation):
+            return False
+        users = [equation]
         for _ in range(steps):
-            given = [var for eqn in users if eqn is not None for var in eqn.invars]
-            if any(sum(var is one for one in used) != 1 for var in given):
+            given = [var for eqn in users for var in eqn.invars]
+            if any(uses.count(var) != 1 for var in given):
                 return False
-            users = [eqn for eqn in program.eqns if any(v is w for v in given for w in eqn.outvars)]
+            users = [uses.makers[var] for var in given if var in uses.makers]
         return True
 
     def stands_alone(self) -> bool:
@@ -281,11 +298,11 @@ class Builder(CollectiveBuilder):
         equation, program = self.equation, self.program
         if equation is None or program is None or not self.runs_once():
             return False
-        given, made = set(program.invars), set(equation.outvars)
+        uses = self.uses_in(program)
         return (
-            all(var in given for var in equation.invars)
-            and any(eqn is equation for eqn in program.eqns)
-            and not any(var in made for eqn in program.eqns for var in eqn.invars)
+            all(var in uses.parameters for var in equation.invars)
+            and uses.are_of(equation)
+            and not any(var in uses.users for var in equation.outvars)
         )
 
     @contextmanager

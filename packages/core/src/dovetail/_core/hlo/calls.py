@@ -27,6 +27,7 @@ class CallBuilder(RegionBuilder):
         self.divisible: set[str] = set()
         #: Targets of custom calls, with the equations that they stand for.
         self.custom_calls: list[tuple[str, JaxprEqn | None]] = []
+        self._layouts_of: dict[tuple[tuple[int, ...], ...], Attribute] = {}
 
     def tell(self, values: Iterable[Value], pairs: Iterable[tuple[str, str]]) -> None:
         """Tell XLA something of the operations that values come from, unless they are constants.
@@ -183,10 +184,13 @@ class CallBuilder(RegionBuilder):
             raise ValueError(
                 f"{counted(len(layouts), 'layout')} were given for {counted(len(types), 'value')}"
             )
-        return ir.ArrayAttr.get([self._layout(layout) for layout in layouts])
-
-    @staticmethod
-    def _layout(layout: Sequence[int]) -> Attribute:
-        return ir.DenseIntElementsAttr.get(
-            np.asarray(layout, dtype=np.int64), type=ir.IndexType.get()
-        )
+        key = tuple([tuple(layout) for layout in layouts])
+        cached = self._layouts_of.get(key)
+        if cached is None:
+            cached = self._layouts_of[key] = ir.ArrayAttr.get(
+                [
+                    ir.DenseIntElementsAttr.get(np.asarray(one, np.int64), type=ir.IndexType.get())
+                    for one in key
+                ]
+            )
+        return cached

@@ -80,7 +80,7 @@ def _transpose_jaxpr(
 
     backward: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
-        if not any(type(v) is not Literal and v in linear_vars for v in eqn.invars):
+        if linear_vars.isdisjoint(eqn.invars):
             args = [v if type(v) is Literal else values[v] for v in eqn.invars]  # type: ignore[index]
             replay.at(eqn)
             out = eqn.primitive.bind(*args, **eqn.params)
@@ -92,7 +92,7 @@ def _transpose_jaxpr(
             linear_outvars = _linear_results(eqn, linear_vars, values, replay)
         linear_vars.update(linear_outvars)
         if wanted is not None:
-            if not any(type(v) is not Literal and v in wanted_vars for v in eqn.invars):
+            if wanted_vars.isdisjoint(eqn.invars):
                 continue
             wanted_vars.update(linear_outvars)
         backward.append(eqn)
@@ -169,14 +169,18 @@ def _transposed(
     """
     if primitive.multiple_results:
         return primitive.transpose(cotangent, *args, **params)
-    refusal = f"the operation {primitive.name} of operands that depend on a tangent"
     try:
         results = primitive.transpose(cotangent, *args, **params)
     except NonArrayArgumentError:  # the rule computed with an operand that has no value
-        raise not_linear(refusal) from None
-    if any(is_linear(a) and ct is None for a, ct in zip(args, results, strict=True)):
-        raise not_linear(refusal)
+        raise _refusal(primitive) from None
+    for a, ct in zip(args, results, strict=True):
+        if ct is None and is_linear(a):
+            raise _refusal(primitive)
     return results
+
+
+def _refusal(primitive: Primitive) -> Exception:
+    return not_linear(f"the operation {primitive.name} of operands that depend on a tangent")
 
 
 def _linear_results(
