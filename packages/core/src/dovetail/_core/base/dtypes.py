@@ -735,7 +735,7 @@ def _bits_of(resolved: Any) -> int:
         return int(_iinfo(resolved).bits)
     if kind == "f":
         return int(_finfo(resolved).bits)
-    return 8 * resolved.itemsize
+    return 8 * int(resolved.itemsize)
 
 
 @functools.lru_cache(maxsize=256)
