@@ -7,6 +7,8 @@ import resource
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = (
     "importlib.metadata",
     "inspect",
@@ -47,6 +49,17 @@ def test_import_loads_nothing_heavy():
     assert {name for name in names if name in HEAVY} == set()
     ours = {name for name in names if name.startswith("dovetail")}
     assert ours == {"dovetail", "dovetail._lazy_names"}
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, "22"), ("26", "26")])
+def test_threads_of_openblas_soon_sleep_unless_the_user_says_how_long(
+    monkeypatch: pytest.MonkeyPatch, given: str | None, found: str
+) -> None:
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", given)
+    code = "import os, sys, dovetail; print(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
+    assert _run(code).strip() == found
 
 
 def test_import_takes_at_most_20_milliseconds():

@@ -9,6 +9,10 @@ from importlib import import_module as _import_module
 
 from dovetail._lazy_names import lazy_names as _lazy_names
 
+# OpenBLAS, which NumPy and SciPy bring, reads this when it is loaded. By default its threads look
+# for more work for 0.1 s after each call that they share, on processors that programs then lack.
+_os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "22")  # 2**22 ticks are 1 to 2 ms
+
 __version__ = "0.1.0"
 
 
