@@ -90,6 +90,7 @@ extern "C" void dovetail_in_rows(const void* const* operands, const ptrdiff_t* n
   const ptrdiff_t* const row_bytes = numbers + kRowBytes;
   const ptrdiff_t* const own_numbers = row_bytes + operand_count + 1;
   const auto part = [&](ptrdiff_t begin, ptrdiff_t end) {
+    const FlushDenormals flush;
     const ptrdiff_t last = (end + columns - 1) / columns;
     for (ptrdiff_t row = (begin + columns - 1) / columns; row < last; ++row) {
       const void* own[kMostOperands];

@@ -12,6 +12,7 @@
 #include "extremes.h"
 #include "host_functions.h"
 #include "products.h"
+#include "short_rows.h"
 #include "sums.h"
 
 namespace dovetail {
@@ -353,6 +354,13 @@ void Multiply(const void* const* operands, const ptrdiff_t* numbers, void* resul
   float* out = static_cast<float*>(result);
   const ptrdiff_t rows = numbers[1], columns = numbers[2], size = numbers[3];
   const ptrdiff_t x_row = numbers[4], x_sum = numbers[5], y_sum = numbers[6], y_column = numbers[7];
+  const bool with_vector = numbers[0] == 1 && columns == 1 && x_sum == 1 && x_row == size;
+  if (with_vector && size >= 2 && size <= kShort) {
+    return DivideInCompany(rows, [=](ptrdiff_t begin, ptrdiff_t end) {
+      const FlushDenormals on_this_thread;
+      DotsOfShortRows<float>(x + begin * size, size, y, out + begin, end - begin);
+    });
+  }
   const bool in_tiles = rows >= 4 && columns >= 8 && rows * columns * size >= 2048;
   if (in_tiles && numbers[0] * rows * columns * size > kSmallProduct) {
     return MultiplyInTiles<float>(operands, numbers, result, 0);
@@ -551,7 +559,7 @@ const HostEntry kEntries[] = {
     {"argmin", "bool", ArgTruth<false>, kTruths},
     {"reduce_and", "bool", ReduceTruths<true>, kTruths},
     {"reduce_or", "bool", ReduceTruths<false>, kTruths},
-    {"dot_general", "float32", Multiply, kMuch},
+    {"dot_general", "float32", Multiply, 2 * kMuch},
     {"dot_general", "float64", MultiplyInTiles<double>, kMuch},
     {"dot_general", "complex64", MultiplyInTiles<std::complex<float>>, kMuch},
     {"dot_general", "complex128", MultiplyInTiles<std::complex<double>>, kMuch},

@@ -50,11 +50,6 @@ void WithStep(ptrdiff_t step, const Body& body) {
   }
 }
 
-// A scope in which denormal numbers are what they are.
-struct KeepDenormals {
-  KeepDenormals() {}
-};
-
 template <ptrdiff_t kFirst, ptrdiff_t kSecond, typename In, typename Out, typename Operation>
 void OfPairs(const In* x, const In* y, Out* __restrict out, ptrdiff_t count) {
   for (; count >= kBlock; count -= kBlock, out += kBlock) {
@@ -67,10 +62,10 @@ void OfPairs(const In* x, const In* y, Out* __restrict out, ptrdiff_t count) {
   for (ptrdiff_t i = 0; i < count; ++i) out[i] = Operation()(x[i * kFirst], y[i * kSecond]);
 }
 
-template <typename In, typename Out, typename Operation, typename Scope>
+template <typename In, typename Out, typename Operation>
 void BinaryPart(const void* const* operands, const ptrdiff_t* steps, void* result,
                 ptrdiff_t count) {
-  Scope scope;
+  FlushDenormals flush;
   const In* x = static_cast<const In*>(operands[0]);
   const In* y = static_cast<const In*>(operands[1]);
   WithStep(steps[0], [=](auto first) {
@@ -80,9 +75,8 @@ void BinaryPart(const void* const* operands, const ptrdiff_t* steps, void* resul
   });
 }
 
-template <typename In, typename Operation, typename Scope = FlushDenormals,
-          typename Out = decltype(Operation()(In(), In()))>
-constexpr HostFunction Binary = Divided<BinaryPart<In, Out, Operation, Scope>, Out, In, In>;
+template <typename In, typename Operation, typename Out = decltype(Operation()(In(), In()))>
+constexpr HostFunction Binary = Divided<BinaryPart<In, Out, Operation>, Out, In, In>;
 
 // `operation` of three operands.
 template <typename A, typename B, typename C, typename Out, typename Operation>

@@ -9,6 +9,8 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
+from dovetail._core.base import native
+from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail_cpu.kernel_library import library
 
 pytestmark = pytest.mark.tables
@@ -49,6 +51,24 @@ def test_products_of_many_alone(size: int, dtype: str) -> None:
         found = np.asarray(product(x, w))
         tolerance = 16 * float(np.finfo(dtype).eps)
         np.testing.assert_allclose(found, x @ w, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.skipif(library() is None, reason="no kernels were built: there is no C++ compiler")
+@pytest.mark.skipif(native.calls is None, reason="calls need the C extension")
+@pytest.mark.usefixtures("directly")
+@pytest.mark.parametrize("size", [2, 3, 4, 7, 8])
+@pytest.mark.parametrize("rows", [(), (1,), (5, 13), (70_001,)])
+def test_calls_without_a_program_are_what_the_kernel_says(rows: tuple[int, ...], size: int) -> None:
+    x, w = (RANDOM.normal(size=s).astype(np.float32) for s in ((*rows, size), size))
+    x.flat[0], x.flat[-1] = np.inf, 1e-40
+    direct, by_program = dt.jit(lambda x, w: x @ w), dt.jit(lambda x, w: x @ w)
+    found = direct(jnp.asarray(x), jnp.asarray(w))
+    assert held_value(found) is not None
+    with dt.direct_calls("none"):
+        wanted = np.asarray(by_program(x, w))
+    if len(rows) == 1 and rows[0] > 1:
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_numbers_that_are_not_finite() -> None:

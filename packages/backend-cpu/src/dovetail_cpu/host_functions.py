@@ -18,8 +18,9 @@ _MOST_ALONE: Final = 2**21
 #: The same where programs have one thread, of any products that fill tiles, but for those that may
 #: be of a matrix and its transpose, of which a program computes half.
 _MOST_ON_ONE_THREAD: Final = 2**24
-#: As in `native/host_arrays.cc`.
+#: As in `native/host_arrays.cc` and `native/short_rows.h`.
 _LEAST_IN_TILES: Final = 2048
+_SHORT: Final = 8
 _LONG: Final = 4096
 #: The most elements that are reduced, and raised to powers, where programs have many threads, or
 #: two, of which one may help; and of which positions are found other than in long rows.
@@ -165,7 +166,11 @@ def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> An
         or tuple(right_batch) != leading
     ):
         return None
-    if len(left) != 1 or len(x.shape) > batches + 2 or len(y.shape) > batches + 2:
+    if len(left) != 1:
+        return None
+    if len(y.shape) == 1 and left[0] == len(x.shape) - 1 and 2 <= y.shape[0] <= _SHORT:
+        return _short_rows(x.shape, out)
+    if len(x.shape) > batches + 2 or len(y.shape) > batches + 2:
         return None
     batch, size = math.prod(x.shape[:batches]), x.shape[left[0]]
     rows, x_row, x_sum = _strides(x.shape, batches, left[0])
@@ -183,6 +188,15 @@ def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> An
     if batch * each > most:
         return None
     return batch, rows, columns, size, x_row, x_sum, y_sum, y_column
+
+
+def _short_rows(shape: Sequence[int], out: Any) -> Any:
+    """Rows of few numbers times a vector, by the loop of the kernel."""
+    rows, size = math.prod(shape[:-1]), shape[-1]
+    most = _MOST_ALONE if _threads() <= _FEW_THREADS else _MOST_PRODUCTS
+    if out.dtype != "float32" or rows * size > most:
+        return None
+    return 1, rows, 1, size, size, 1, 1, 1
 
 
 def _strides(shape: Sequence[int], batches: int, summed: int) -> tuple[int, int, int]:
