@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail._core.base import native
 from dovetail.extend.random import threefry2x32_p, threefry_prng_impl
 from dovetail_cpu.kernel_library import library
 from dovetail_cpu.lowerings.random import FEW, most_by_kernel
@@ -147,3 +150,18 @@ def test_where_kernels_are_called() -> None:
     assert calls(draw, dt.random.key(0, impl="rbg")) == 0
     with dt.threefry_partitionable(False):
         assert calls(draw, key) == 0
+
+
+@pytest.mark.skipif(library() is None, reason="no kernels were built: there is no C++ compiler")
+@pytest.mark.skipif(native.calls is None, reason="calls need the C extension")
+def test_the_first_random_numbers_of_a_process_need_no_program(run: Callable[..., str]) -> None:
+    """Nor what lowers programs, which takes longer to load."""
+    code = """
+import sys
+from dovetail import random
+key = random.key(0)
+assert random.key_data(random.wrap_key_data(random.PRNGKey(5))).tolist() == [0, 5]
+print(random.normal(random.fold_in(random.split(key)[0], 1), (3,)))
+assert "dovetail._core.lower.lowering" not in sys.modules
+"""
+    assert run(code, DOVETAIL_DIRECT_CALLS="all").startswith("[")

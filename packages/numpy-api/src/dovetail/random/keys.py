@@ -81,14 +81,15 @@ def _seed(function: str, seed: Any) -> Any:
     return add_p.bind(value, make_literal(offset, aval.dtype)) if offset else value
 
 
-@compiled_with("impl")
-def _key_of_seed(seed: Any, impl: Any) -> Any:
-    return random_keys.seed(array_like(seed, "random.key", "seed"), impl)
+@compiled_with("name")
+def _key_of_seed(seed: Any, name: str) -> Any:
+    implementation = random_keys.implementation_of(name)
+    return random_keys.seed(array_like(seed, "random.key", "seed"), implementation)
 
 
-@compiled_with("impl")
-def _raw_key_of_seed(seed: Any, impl: Any) -> Any:
-    return random_keys.unwrap(_key_of_seed(seed, impl))
+@compiled_with("name")
+def _raw_key_of_seed(seed: Any, name: str) -> Any:
+    return random_keys.unwrap(_key_of_seed(seed, name))
 
 
 def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -130,7 +131,7 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = N
         Array((), dtype=key<fry>) overlaying:
         [0 0]
     """
-    return _key_of_seed(_seed("key", seed), _implementation(impl, dtype))
+    return _key_of_seed(_seed("key", seed), _implementation(impl, dtype).name)
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
@@ -156,7 +157,7 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
         [ 0 42]
     """
     make = _key_of_seed if enable_custom_prng.value else _raw_key_of_seed
-    return make(_seed("PRNGKey", seed), _implementation(impl))
+    return make(_seed("PRNGKey", seed), _implementation(impl).name)
 
 
 def key_dtype(impl_spec: str | None = None) -> Any:
@@ -266,12 +267,12 @@ def wrap_key_data(
             "shape "
             f"ends with {implementation.key_shape}, got {raw.dtype} of shape {shape}"
         )
-    return _wrapped(raw, implementation)
+    return _wrapped(raw, implementation.name)
 
 
-@compiled_with("impl")
-def _wrapped(raw: Any, impl: Any) -> Any:
-    return random_keys.wrap(raw, impl)
+@compiled_with("name")
+def _wrapped(raw: Any, name: str) -> Any:
+    return random_keys.wrap(raw, random_keys.implementation_of(name))
 
 
 def clone(key: KeyLike) -> Array:

@@ -6,12 +6,11 @@ import enum
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
 from dovetail._core.api.call_caches import cache_info
-from dovetail._core.api.stages import Lowered, Traced, Wrapped
 from dovetail._core.base import caches, pytree
 from dovetail._core.base.counting import counted
 from dovetail._core.base.tracebacks import boundary
@@ -24,6 +23,9 @@ from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import AutoLayout, Format, in_own_order
 from dovetail._core.runtime.devices.sharding import as_sharding
 from dovetail._core.transform.flattening import abstract, check_callable, name_of
+
+if TYPE_CHECKING:
+    from dovetail._core.api.stages import Lowered, Traced, Wrapped
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -227,6 +229,8 @@ def _jit(
 
 
 def _traced(engine: JitFunction, args: Any, kwargs: Any) -> Traced:
+    from dovetail._core.api.stages import Traced  # deferred: calls need no stages, nor programs
+
     arguments = engine.flatten_args(args, kwargs, abstract=True)
     staged = engine.staged_for(arguments, [abstract(leaf) for leaf in arguments.leaves])
 

@@ -671,7 +671,7 @@ class Compiled(Stage):
     def _directly(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]) -> Any:
         """The result of a call that needs no program, now and later; None if it needs one."""
         staged = self._staged
-        if any(map(is_not, map(aval_of, leaves), staged.in_avals)):
+        if staged.uses or any(map(is_not, map(aval_of, leaves), staged.in_avals)):
             return None
         positions = tuple(range(len(args)))
         arguments = CallArguments(

@@ -25,7 +25,6 @@ from dovetail._core.runtime.arrays.results import result_tree
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.runtime.programs.arguments import HostArgument, place_host_argument
-from dovetail._core.transform.key_reuse import holds_keys
 
 if TYPE_CHECKING:
     from dovetail._core.runtime.programs.program import LoadedProgram
@@ -179,6 +178,12 @@ def _cpp_sees_our_x64() -> bool:
     return bool((probe.on_device_size_in_bytes() == 8) == config.enable_x64.value)
 
 
+def _takes_or_makes_keys(leaves: Sequence[Any], out_avals: Sequence[Any]) -> bool:
+    from dovetail._core.transform.key_reuse import holds_keys  # deferred: an option asks for it
+
+    return any(type(leaf) is KeyArray for leaf in leaves) or any(map(holds_keys, out_avals))
+
+
 def fastpath(
     program: LoadedProgram,
     leaves: Sequence[Any],
@@ -211,9 +216,7 @@ def fastpath(
         return None
     if program.large:
         return None  # memory may not suffice, and C++ would not say for what
-    if config.debug_key_reuse.value and (
-        any(type(leaf) is KeyArray for leaf in leaves) or any(map(holds_keys, program.out_avals))
-    ):
+    if config.debug_key_reuse.value and _takes_or_makes_keys(leaves, program.out_avals):
         return None  # C++ would not follow the keys
     if config.transfer_guard_device_to_device.value is not None and any(
         type(leaf) in (Array, KeyArray) and leaf.sharding is not place
