@@ -57,3 +57,20 @@ def test_programs_run_where_the_option_says_so(wanted: str) -> None:
     with dt.direct_calls(wanted):
         compiled = dt.jit(lambda v: v + 1).lower(ROW).compile()
         assert held_value(compiled(jnp.asarray(ROW))) is None
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_references_are_arguments(writes: bool) -> None:
+    def function(ref: Any, x: Any) -> Any:
+        before = ref[...]
+        if writes:
+            ref[...] = before + x
+        return before * x
+
+    ref, x = dt.new_ref(jnp.asarray(ROW)), jnp.asarray(ROW + 1)
+    compiled = dt.jit(function).lower(ref, x).compile()
+    expected = ROW
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(ref, x), expected * (ROW + 1))
+        expected = expected + (ROW + 1) if writes else expected
+        np.testing.assert_array_equal(ref[...], expected)
