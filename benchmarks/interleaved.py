@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 ROUNDS = 5
 FEWEST_ROUNDS = 3
 #: Seconds after which threads of OpenBLAS and PyTorch, which look for work without sleeping, sleep.
-SETTLING = 0.05
+SETTLING = 0.12
 #: By framework, the answers of its process.
 Answers = dict[str, list[dict[str, Any]]]
 
