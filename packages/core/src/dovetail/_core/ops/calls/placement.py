@@ -9,6 +9,7 @@ from dovetail._core.base.errors import ShardingTypeError
 from dovetail._core.basis.structural import Same
 from dovetail._core.ir.division import division, division_of_spec
 from dovetail._core.ir.partition_spec import PartitionSpec
+from dovetail._core.trace.state import load_runtime
 from dovetail._core.trace.zeros import Zero
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 Placement = Callable[[Any, Any, bool | None], Any]
 #: (sharding or bare specification, a phrase for it) -> sharding.
 Resolution = Callable[[Any, str], Any]
-_place: Placement
-_resolve: Resolution
+_place: Placement | None = None
+_resolve: Resolution | None = None
 
 
 def set_placement(place: Placement, resolve: Resolution) -> None:
@@ -33,12 +34,18 @@ def set_placement(place: Placement, resolve: Resolution) -> None:
 
 def resolved(place: Any, what: str) -> Any:
     """The sharding over the current mesh that a bare specification stands for."""
+    if _resolve is None:
+        load_runtime()
+    assert _resolve is not None
     return _resolve(place, what)
 
 
-def place(x: Any, sharding: Any) -> Any:
+def place(x: Any, sharding: Any, may_alias: bool | None = None) -> Any:
     """Place a value, outside compiled programs."""
-    return _place(x, sharding, None)
+    if _place is None:
+        load_runtime()
+    assert _place is not None
+    return _place(x, sharding, may_alias)
 
 
 def batched_sharding(sharding: Any, dim: int, entry: Any = None) -> Any:
@@ -132,7 +139,7 @@ class DevicePut(Same):
 
     def evaluate(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
         """Place the value, outside compiled programs."""
-        return _place(x, device, may_alias)
+        return place(x, device, may_alias)
 
 
 device_put_p: Final = DevicePut()

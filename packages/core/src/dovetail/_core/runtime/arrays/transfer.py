@@ -18,7 +18,7 @@ from dovetail._core.ir.avals import (
     make_aval,
 )
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.calls.placement import device_put_p, set_placement
+from dovetail._core.ops.calls.placement import device_put_p
 from dovetail._core.ops.checkpoint.naming import offload_p
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import (
@@ -152,10 +152,10 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
     return array_from_buffer(_put(host, aval, place, sharding is not None))
 
 
-set_placement(
-    lambda x, device, may_alias: _placed(x, device, False, may_alias, "the value"),
-    over_current_mesh,
-)
+def placed_now(x: Any, device: Any, may_alias: bool | None) -> Any:
+    """The value of the primitive `device_put`, outside compiled programs."""
+    return _placed(x, device, False, may_alias, "the value")
+
 
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 

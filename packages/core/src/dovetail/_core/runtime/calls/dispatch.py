@@ -29,6 +29,7 @@ from dovetail._core.ir.jaxpr import (
     no_effects,
 )
 from dovetail._core.ir.walk import all_equations, jaxprs_in_params
+from dovetail._core.ops.calls.placement import set_placement
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.arrays.held_values import MOST_HELD, held_value
@@ -55,7 +56,7 @@ from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail._core.runtime.devices.mesh import Mesh
-from dovetail._core.runtime.devices.named_sharding import NamedSharding
+from dovetail._core.runtime.devices.named_sharding import NamedSharding, over_current_mesh
 from dovetail._core.runtime.programs.arguments import (
     AskedPlaces,
     literal_value,
@@ -345,6 +346,8 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
     if compiled is None:
         evaluate = getattr(primitive, "evaluate", None)
         if evaluate is not None:
+            if primitive.calls_host:
+                import dovetail._core.runtime.programs.callbacks  # noqa: F401  # deferred: few do
             return evaluate(*args, **params)
         compiled = _compiled_primitive(primitive, params, leniently)
     return compiled(*(_with_values(args) if Literal in map(type, args) else args))
@@ -431,4 +434,13 @@ def _adapt(name: str, function: Callable[..., Any]) -> Any:
 
 
 register_array_class(Array, _adapt)
+
+
+def _placed(x: Any, device: Any, may_alias: bool | None) -> Any:
+    from dovetail._core.runtime.arrays.transfer import placed_now  # deferred: few values are moved
+
+    return placed_now(x, device, may_alias)
+
+
+set_placement(_placed, over_current_mesh)
 set_evaluator(apply_primitive)  # last: without it, this module is imported again
