@@ -114,7 +114,7 @@ def group(name: str, python: str, framework: str, environment: dict[str, str]) -
         command, check=True, env=environment, capture_output=True, text=True
     ).stdout
     return {
-        figure: (value, "B" if figure.endswith("bytes") else "us")
+        figure: (value, "B" if figure.endswith(", bytes") else "us")
         for figure, value in json.loads(text).items()
     }
 
