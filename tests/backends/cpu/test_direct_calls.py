@@ -134,8 +134,8 @@ def test_absolute_values_of_complex_numbers(size: int) -> None:
         ends = np.isnan(wanted) | np.isinf(wanted) | (wanted == 0)
         np.testing.assert_array_equal(found[ends], wanted[ends])
         units = np.abs(found[~ends] - exact[~ends]) / np.spacing(wanted[~ends])
-        # The latter is what XLA makes of it.
-        assert units.max(initial=0) < (1.5 if has_long_vectors() else 1.6)
+        # The latter is XLA's: 1.83 for 0.911956 + 0.002028076j, with or without kernels.
+        assert units.max(initial=0) < (1.5 if has_long_vectors() else 2)
         parts = [jnp.abs(jnp.asarray(values[i : i + 16])) for i in range(3, size, 4099)]
         for part, i in zip(parts, range(3, size, 4099), strict=True):
             np.testing.assert_array_equal(part, found[i : i + 16])
