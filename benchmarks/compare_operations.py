@@ -273,9 +273,11 @@ def main() -> int:
     for cores in settings[options.cores]:
         rows = measured(pythons, wanted, cores, options)
         again = measured(pythons, slow(rows), cores, options, LONGER)
-        counting = {row.name: row for found in again.values() for row in found}
+        later = {row.name: row for found in again.values() for row in found}
         rows = {
-            family: [row.measured_again(counting.get(row.name, row)) for row in found]
+            family: [
+                row.measured_again(later[row.name]) if row.name in later else row for row in found
+            ]
             for family, found in rows.items()
         }
         heading = "One core" if len(cores) == 1 else f"{len(cores)} cores"

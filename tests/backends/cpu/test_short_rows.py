@@ -11,6 +11,7 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail._core.base import native
 from dovetail._core.runtime.arrays.held_values import held_value
+from dovetail_cpu import host_functions
 from dovetail_cpu.kernel_library import library
 
 pytestmark = pytest.mark.tables
@@ -58,7 +59,10 @@ def test_products_of_many_alone(size: int, dtype: str) -> None:
 @pytest.mark.usefixtures("directly")
 @pytest.mark.parametrize("size", [2, 3, 4, 7, 8])
 @pytest.mark.parametrize("rows", [(), (1,), (5, 13), (70_001,)])
-def test_calls_without_a_program_are_what_the_kernel_says(rows: tuple[int, ...], size: int) -> None:
+def test_calls_without_a_program_are_what_the_kernel_says(
+    rows: tuple[int, ...], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_functions, "_threads", lambda: 2)  # more would run a program for many
     x, w = (RANDOM.normal(size=s).astype(np.float32) for s in ((*rows, size), size))
     x.flat[0], x.flat[-1] = np.inf, 1e-40
     direct, by_program = dt.jit(lambda x, w: x @ w), dt.jit(lambda x, w: x @ w)

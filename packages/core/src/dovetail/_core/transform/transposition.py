@@ -179,7 +179,7 @@ def _transposed(
     return results
 
 
-def _refusal(primitive: Primitive) -> Exception:
+def _refusal(primitive: Primitive) -> TypeError:
     return not_linear(f"the operation {primitive.name} of operands that depend on a tangent")
 
 
