@@ -15,7 +15,7 @@ from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_result, make_literal, typed_like
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, Literal
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail._core.ir.walk import dce, eval_jaxpr
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.scopes import replaying
@@ -446,13 +446,16 @@ def value_and_grad(
     """
     check_callable(fun, "value_and_grad")
     check_reduce_axes(reduce_axes)
+    own_name = name_of(fun)
+    what = f"grad of {own_name}"
+    #: The last structure of the arguments, their numbers, and what messages say about them.
+    described: tuple[Any, Any, DebugInfo] | None = None
 
     @wraps(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        numbers = normalized_argnums(
-            argnums, len(args), f"grad of {name_of(fun)}", missing=TypeError
-        )
-        chosen = tuple(args[i] for i in numbers)
+        nonlocal described
+        numbers = normalized_argnums(argnums, len(args), what, missing=TypeError)
+        chosen = tuple([args[i] for i in numbers])
 
         def function(*differentiated: Any) -> Any:
             full = list(args)
@@ -460,23 +463,23 @@ def value_and_grad(
                 full[i] = value
             return fun(*full, **kwargs)
 
-        function.__name__ = name_of(fun)  # for messages
+        function.__name__ = own_name  # for messages
         leaves, tree = pytree.flatten(chosen)
         _refuse_references(leaves, fun, chosen, numbers)
-        check_array_leaves(
-            leaves, lambda: leaf_names(fun, chosen, None, numbers), f"grad of {name_of(fun)}"
-        )
-        for i, leaf in enumerate(leaves):
-            _check_input(leaf, i, fun, chosen, numbers, holomorphic, allow_int)
+        check_array_leaves(leaves, lambda: leaf_names(fun, chosen, None, numbers), what)
+        in_avals = [aval_of(x) for x in leaves]
+        for i, aval in enumerate(in_avals):
+            _check_input(aval, i, fun, chosen, numbers, holomorphic, allow_int)
         flat = FlatFunction(function, tree, has_aux=has_aux)
-        nonzero = [is_differentiable(x) for x in leaves]
-        outs, program = linearize_flat(
-            flat, leaves, nonzero, debug_info("grad", fun, chosen, None, numbers)
-        )
+        nonzero = [aval.tangent().dtype != dtypes.float0 for aval in in_avals]
+        known = described
+        if known is None or known[0] != tree or known[1] != numbers:
+            info = debug_info("grad", fun, chosen, None, numbers)
+            known = described = (tree, numbers, info)
+        outs, program = linearize_flat(flat, leaves, nonzero, known[2])
         _check_scalar(outs, flat.out_tree, fun, holomorphic)
         out_aval = program.out_avals[0]
         seed = make_literal(1, out_aval.dtype, out_aval.weak_type)
-        in_avals = [aval_of(x) for x in leaves]
         cotangents = pull_back(program, program.closed.consts, [seed], in_avals)
         gradients = tree.unflatten(
             [
@@ -510,7 +513,7 @@ def match_weak_type(gradient: Any, aval: Any) -> Any:
 
 
 def _check_input(
-    leaf: Any,
+    aval: Any,
     position: int,
     fun: Any,
     chosen: Any,
@@ -518,7 +521,6 @@ def _check_input(
     holomorphic: bool,
     allow_int: bool,
 ) -> None:
-    aval = aval_of(leaf)
     kind = dtypes.kind_of(aval.dtype)
 
     def name() -> str:

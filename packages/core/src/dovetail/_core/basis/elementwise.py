@@ -160,7 +160,7 @@ class AddAny(Elementwise):
         return self.bind(*primals), add_tangents(*tangents)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
-        return tuple(sum_to(ct, a.shape) if is_linear(a) else None for a in (x, y))
+        return [sum_to(ct, a.shape) if is_linear(a) else None for a in (x, y)]
 
 
 add_any_p: Final = AddAny()
@@ -198,12 +198,13 @@ class Mul(Elementwise):
     ) -> tuple[Any, Any]:
         (x, y), (s, t) = primals, tangents
         out = self.bind(x, y)
-        shape = shape_of(out)
-        tangent: Any = Zero.of(out)
-        if type(s) is not Zero:
-            tangent = broadcast_to(self.bind(s, y), shape)
+        if type(s) is Zero:
+            if type(t) is Zero:
+                return out, Zero.of(out)
+            return out, broadcast_to(self.bind(x, t), shape_of(out))
+        tangent = broadcast_to(self.bind(s, y), shape_of(out))
         if type(t) is not Zero:
-            tangent = add_tangents(tangent, broadcast_to(self.bind(x, t), shape))
+            tangent = add_tangents(tangent, broadcast_to(self.bind(x, t), shape_of(out)))
         return out, tangent
 
     def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from dovetail._core.base import dtypes
+from dovetail._core.base import caches, dtypes
 from dovetail._core.base.errors import NonArrayArgumentError, NoValueError
 from dovetail._core.ir.dimensions import as_size, is_symbolic_dim
 from dovetail._core.ir.division import Division
@@ -226,6 +226,8 @@ _interned: Final[WeakValueDictionary[Any, ShapedArray]] = WeakValueDictionary()
 _new: Final = object.__new__
 
 
+# Holds what was last in use: otherwise one would be made for each look at a small array.
+@caches.lru_cache(maxsize=4096)
 def make_aval(
     shape: Shape,
     dtype: Any,

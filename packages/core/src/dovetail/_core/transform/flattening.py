@@ -78,7 +78,7 @@ class FlatFunction:
             out, self.aux = out
         results, self.out_tree = pytree.flatten(out)
         for i, result in enumerate(results):
-            if not is_array_like(result):
+            if not isinstance(result, ArrayClass) and not is_array_like(result):
                 path = pytree.keystr(pytree.flatten_with_path(out)[0][i][0])
                 if isinstance(result, (np.ndarray, np.generic)):
                     what = f"the result of {name_of(self.function)}{f' at {path}' if path else ''}"
@@ -274,7 +274,7 @@ def check_array_leaves(
         references: whether mutable references are allowed.
     """
     for i, leaf in enumerate(leaves):
-        if type(leaf) is Ref and references:
+        if isinstance(leaf, ArrayClass) or (type(leaf) is Ref and references):
             continue
         if not is_array_like(leaf) and not (shapes and _has_shape(leaf)):
             argument_names = names()

@@ -37,7 +37,10 @@ class LinearizeTracer(PrimalTracer):
     __slots__ = ("tangent",)
 
     def __init__(self, trace: LinearizeTrace, primal: Any, tangent: Any) -> None:
-        super().__init__(trace, primal)
+        # As in the class above, without a call: every operation makes one.
+        self._trace = trace
+        self.aval = aval_of(primal)
+        self.primal = primal
         self.tangent = tangent
 
 
@@ -250,12 +253,19 @@ def linearize_flat(
         LinearizeTracer(trace, p, recording.argument(aval_of(p).tangent())) if v else p
         for p, v in zip(primals, nonzero, strict=True)
     ]
+    outs: list[Any] = []
+    tangents: list[Any] = []
+    result = None
     try:
         with use_trace(trace):
             results = function(*arguments)
-        mine = [type(r) is LinearizeTracer and r._trace is trace for r in results]
-        outs = [r.primal if m else r for r, m in zip(results, mine, strict=True)]
-        tangents = [r.tangent if m else Zero.of(r) for r, m in zip(results, mine, strict=True)]
+        for result in results:
+            if type(result) is LinearizeTracer and result._trace is trace:
+                outs.append(result.primal)
+                tangents.append(result.tangent)
+            else:
+                outs.append(result)
+                tangents.append(Zero.of(result))
         if instantiate is not None:
             with use_trace(recording):
                 tangents = [
@@ -283,6 +293,6 @@ def linearize_flat(
     if config.check_tracer_leaks.value:
         from dovetail._core.trace.leaks import check_leaks  # deferred: rarely asked for
 
-        del arguments, results, tangents, nonzero_tangents
+        del arguments, results, result, tangents, nonzero_tangents
         check_leaks(trace, getattr(function, "aux", None))
     return outs, program

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, Final
 
 from dovetail._core.base.errors import NonArrayArgumentError
@@ -43,18 +42,17 @@ def transpose_jaxpr(
         One cotangent for each linear parameter, a `Zero` if the parameter has no influence or its
         cotangent is not wanted.
     """
-    divided = _is_divided(jaxpr, cotangents)
-    with replaying() as replay, lenient() if divided else nullcontext():
-        return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay, divided)
+    with replaying() as replay:
+        if _is_divided(jaxpr, cotangents):
+            with lenient():
+                return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay, True)
+        return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay, False)
 
 
 def _is_divided(jaxpr: Jaxpr, cotangents: Sequence[Any]) -> bool:
     """Whether values are divided over the explicit axes of a mesh."""
-    for v in (*jaxpr.constvars, *jaxpr.invars):
-        if v.aval.division is not None:
-            return True
-    for eqn in jaxpr.eqns:
-        for v in eqn.outvars:
+    for variables in (jaxpr.constvars, jaxpr.invars, *[eqn.outvars for eqn in jaxpr.eqns]):
+        for v in variables:
             if v.aval.division is not None:
                 return True
     return any(type(ct) is not Zero and aval_of(ct).division is not None for ct in cotangents)
@@ -101,7 +99,7 @@ def _transpose_jaxpr(
     zeros: set[Var] = set()  # variables for which a rule has said so
 
     def accumulate(var: Any, cotangent: Any) -> None:
-        if cotangent is None or type(cotangent) is Zero:
+        if type(cotangent) is Zero:
             return
         if divided:
             cotangent = divided_like(cotangent, var.aval)
@@ -115,7 +113,7 @@ def _transpose_jaxpr(
     for eqn in reversed(backward):
         primitive = eqn.primitive
         out_cotangents = [accumulated.pop(v, None) for v in eqn.outvars]
-        if all(ct is None for ct in out_cotangents):
+        if not [ct for ct in out_cotangents if ct is not None]:
             if zeros.isdisjoint(eqn.outvars):
                 continue
             if not primitive.transposes_zeros:
@@ -151,7 +149,7 @@ def _transpose_jaxpr(
                 error.add_note(note)
             raise
         for var, result in zip(eqn.invars, results, strict=True):
-            if type(var) is not Literal and var in wanted_vars:
+            if result is not None and type(var) is not Literal and var in wanted_vars:
                 accumulate(var, result)
                 if primitive.transposes_zeros and type(result) is Zero:
                     zeros.add(var)

@@ -127,7 +127,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """The abstract value: shape, dtype and weak type."""
         value = held_value(self)
         if value is not None:
-            return numpy_aval(value, self._weak)
+            return make_aval(value.shape, value.dtype, self._weak)
         try:
             return self._buffer.aval
         except DeletedArrayError:

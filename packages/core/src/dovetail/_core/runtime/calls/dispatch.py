@@ -375,7 +375,9 @@ def _filled(number: Literal, *, shape: tuple[int, ...], sharding: Any, **params:
         return None
     if not host_functions() or prod(shape) * aval.dtype.itemsize > MOST_HELD:
         return None
-    return native.calls.hold(np.full(shape, number.val, aval.dtype), aval.weak_type)
+    repeated = np.empty(shape, aval.dtype)
+    repeated.fill(number.val)
+    return native.calls.hold(repeated, aval.weak_type)
 
 
 def _is_divided(arg: Any) -> bool:
@@ -385,21 +387,20 @@ def _is_divided(arg: Any) -> bool:
 def _compiled_primitive(
     primitive: Primitive, params: dict[str, Any], leniently: bool
 ) -> Callable[..., Any]:
-    types = tuple([type(value) for value in params.values()])
-    key = (primitive, tuple(params.items()), types, leniently)
+    key = (primitive, tuple(params.items()), tuple(map(type, params.values())), leniently)
+    holder = holder_of(params) if primitive.multiple_results else None
     try:
-        hash(key)
+        if holder is None:
+            compiled = _eager_primitive(*key)
+        else:
+            compiled = holder.memory.get(key)
+            if compiled is None:
+                own = _EagerPrimitive(primitive, _Params(params), {})
+                compiled = holder.memory[key] = own.compiled
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
         return _EagerPrimitive(primitive, _Unhashable(params), {}).evaluate
-    holder = holder_of(params) if primitive.multiple_results else None
-    if holder is not None:
-        compiled = holder.memory.get(key)
-        if compiled is None:
-            compiled = holder.memory[key] = _EagerPrimitive(primitive, _Params(params), {}).compiled
-        return compiled  # type: ignore[no-any-return]
-    compiled = _eager_primitive(*key)
     if not params and not leniently:
         _plain[primitive] = compiled
     return compiled  # type: ignore[no-any-return]
