@@ -29,7 +29,6 @@ from dovetail._core.ops.elementwise.operands import operands, real_dtype
 from dovetail._core.ops.elementwise.rounding import RoundingMethod, round_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.trace.zeros import Zero
-from dovetail._core.transform.taylor import Series
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -126,6 +125,8 @@ class Div(Division):
         return (sum_to(self.bind(ct, y), x.shape), None)
 
     def taylor(self, operands: Sequence[Any], results: Sequence[Any]) -> Callable[[int], Any]:
+        from dovetail._core.transform.taylor import Series  # deferred: few take such derivatives
+
         (x, y), (out,) = operands, results
         # Not (x - y out) / y, because the product may overflow.
         ratios = Series(
