@@ -35,7 +35,6 @@ from dovetail._core.plugins.discovery import (
     find_plugins,
     normalized,
 )
-from dovetail._core.plugins.exports import ExporterInfo
 from dovetail._core.plugins.failures import Phase, PluginFailure
 from dovetail._core.plugins.foreign import ForeignPlugins, find_foreign
 from dovetail._core.plugins.hookspecs import PLUGIN_API, BackendInfo, CompileRequest, hookimpl
@@ -43,6 +42,7 @@ from dovetail._core.plugins.protocols import Executable, is_pjrt
 from dovetail._core.plugins.waiting import announce_later, interruptibly
 
 if TYPE_CHECKING:
+    from dovetail._core.plugins.exports import ExporterInfo
     from dovetail._core.plugins.surroundings import Meddling
 
 IN_PROCESS = "this process"
@@ -350,6 +350,8 @@ class PluginLoader:
 
     def _described_exporter(self, loaded: LoadedPlugin, name: str | None) -> ExporterInfo:
         """An exporter's description, if it is complete and has the right name."""
+        from dovetail._core.plugins.exports import ExporterInfo  # deferred: few processes export
+
         info = self._call(loaded, "dovetail_exporter_info")
         if info is None:
             raise TypeError("it implements no dovetail_exporter_info, which every exporter needs")

@@ -45,7 +45,7 @@ _PAUSES: Final = (1e-5, 1e-3, 0.02)
 _LATEST: Final = 10.0
 #: Seconds until a death is known after the connection to the process has gone.
 _NEWS: Final = 3.0
-_OF_PEERS: Final = re.compile(r"[Gg]loo|NCCL|[Pp]eer|MPI")
+_OF_PEERS: Final = r"[Gg]loo|NCCL|[Pp]eer|MPI"
 
 
 def processes_of(sharding: Any) -> frozenset[int]:
@@ -239,7 +239,7 @@ def lost(error: BaseException) -> BaseException:
     if group.current() is None or not isinstance(error, (JaxRuntimeError, ValueError)):
         return error
     if not group.dead():
-        if not _OF_PEERS.search(str(error)):
+        if not re.search(_OF_PEERS, str(error)):
             return error
         group.wait_for_news(_NEWS)
     try:
