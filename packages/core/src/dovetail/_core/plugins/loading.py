@@ -399,7 +399,7 @@ class PluginLoader:
                 loaded = self._import(extension, f"extension {name}")
                 if loaded is not None:
                     self._extensions[name] = loaded
-        self._forget_choices()
+        self._forget_extended()
 
     def _import(self, found: FoundPlugin, hook_name: str) -> LoadedPlugin | None:
         """Import a plug-in and register its hooks; None after a failure."""
@@ -633,6 +633,9 @@ class PluginLoader:
 
     def _forget_choices(self) -> None:
         """Called after a plug-in was added or removed; subclasses drop cached answers."""
+
+    def _forget_extended(self) -> None:
+        """The same after extensions were loaded: they bring no platforms."""
 
 
 def _nothing() -> None:

@@ -606,6 +606,9 @@ class PluginManager(PluginLoader):
     def _forget_choices(self) -> None:
         self._probed.clear()
         self._choices.clear()
+        self._forget_extended()
+
+    def _forget_extended(self) -> None:
         self._lowerings.clear()
         self._array_methods = None
 
