@@ -14,7 +14,7 @@ import pytest
 
 from dovetail._core.base import bindings, config
 
-_jax, xc = bindings._jax, bindings.xc
+_jax, xc = bindings._jax, bindings.xla_client
 DEVICES = 4
 
 

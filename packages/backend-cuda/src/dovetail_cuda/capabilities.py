@@ -10,9 +10,8 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from dovetail.extend import BackendUnavailableError
 
@@ -51,8 +50,7 @@ OLDEST_DRIVERS: Final = {13: 580, 12: 525}
 _GEEV: Final = 11701
 
 
-@dataclass(frozen=True, slots=True)
-class CudaPlugin:
+class CudaPlugin(NamedTuple):
     """An installed PJRT plug-in for CUDA.
 
     Attributes:

@@ -56,11 +56,10 @@ def count_chips(folder: Path = PCI_FOLDER) -> int:
     chips = 0
     for device in folder.glob("*"):
         try:
-            vendor = (device / "vendor").read_text().strip()
-            number = (device / "device").read_text().strip()
+            if (device / "vendor").read_text().strip() == GOOGLE:
+                chips += (device / "device").read_text().strip() in CHIPS
         except OSError:
             continue  # a device that disappeared, or one hidden by a container
-        chips += vendor == GOOGLE and number in CHIPS
     return chips
 
 

@@ -28,8 +28,7 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.control.bodies import operands_of
 from dovetail._core.ops.custom.custom_gradient import closure_convert
 from dovetail._core.ops.custom.custom_vjp import custom_vjp
-from dovetail._core.ops.elementwise.arithmetic import abs as absolute
-from dovetail._core.ops.elementwise.arithmetic import add, div, mul, neg, sign, sub
+from dovetail._core.ops.elementwise.arithmetic import add, div, mul, neg, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_or
 from dovetail._core.ops.elementwise.comparison import eq, gt, le, lt, ne
 from dovetail._core.ops.elementwise.complex import real
@@ -39,6 +38,8 @@ from dovetail._core.ops.elementwise.extrema import min as minimum
 from dovetail._core.ops.elementwise.powers import pow as power
 from dovetail._core.ops.elementwise.powers import sqrt, square
 from dovetail._core.ops.elementwise.selection import select
+from dovetail._core.ops.elementwise.signs import abs as absolute
+from dovetail._core.ops.elementwise.signs import sign
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
 from dovetail._core.ops.loops.loops import scan
 from dovetail._core.ops.loops.while_loops import while_loop

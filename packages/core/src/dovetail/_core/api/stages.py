@@ -49,7 +49,6 @@ from dovetail._core.runtime.programs.inspection import cost_of, hlo_of
 from dovetail._core.runtime.programs.program import LoadedProgram
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.tracer import Tracer
-from dovetail._core.transform.derived import dce_closed
 from dovetail._core.transform.flattening import check_array_leaves
 
 if TYPE_CHECKING:
@@ -654,7 +653,7 @@ class Compiled(Stage):
             from dovetail._core.runtime.calls import value_explanations  # deferred: seldom needed
 
             raise value_explanations.explained(
-                error, name, dce_closed(staged.closed), copies, staged.names, has_lines=True
+                error, name, staged.closed, copies, staged.names, has_lines=True
             ) from None
         except (JaxRuntimeError, ValueError) as error:
             raise_explained(error, name, leaves, lambda: staged.names)

@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -20,8 +21,8 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 import jaxlib.version
+from jaxlib import _hlo as _hlo
 from jaxlib import _jax as _jax
-from jaxlib import xla_client as xla_client
 from jaxlib.weakref_lru_cache import weakref_lru_cache as weakref_lru_cache
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "PyTreeRegistry",
     "SequenceKey",
     "Traceback",
+    "_hlo",
     "_jax",
     "capsule_pointer",
     "check_version",
@@ -61,7 +63,6 @@ __all__ = [
     "trace_context",
     "unset",
     "weakref_lru_cache",
-    "xc",
     "xla_client",
 ]
 
@@ -112,11 +113,18 @@ JAXLIB_VERSION: tuple[int, int, int] = parse_version(jaxlib.version.__version__)
 
 check_version(JAXLIB_VERSION)
 
-xc = xla_client
+
+def __getattr__(name: str) -> Any:
+    """jaxlib's `xla_client` when it is first used: it loads `logging`, and takes 4 ms."""
+    if name != "xla_client":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("jaxlib.xla_client")
+
 
 T = TypeVar("T")
 
 if TYPE_CHECKING:
+    from jaxlib import xla_client as xla_client
 
     class Config(Generic[T]):
         """A value with a global and a thread-local level, held in C++.

@@ -19,8 +19,8 @@ from dovetail._core.base.records import record
 __all__ = ["ErrorPage", "add_code", "error_pages"]
 
 _FOLDER: Final = os.path.join(os.path.dirname(__file__), "error_pages")
-_HEAD: Final = re.compile(r"<!-- message: (?P<message>.+?) -->\n\n# (?P<title>.+?)\n", re.DOTALL)
-_PROGRAM: Final = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_HEAD: Final = r"(?s)<!-- message: (?P<message>.+?) -->\n\n# (?P<title>.+?)\n"
+_PROGRAM: Final = r"(?ms)^```python\n(.*?)^```$"
 
 
 @record
@@ -50,7 +50,7 @@ class ErrorPage:
         return self._programs()[1]
 
     def _programs(self) -> list[str]:
-        return [found[1] for found in _PROGRAM.finditer(self.text)]
+        return [found[1] for found in re.finditer(_PROGRAM, self.text)]
 
 
 @functools.cache
@@ -63,7 +63,7 @@ def error_pages() -> dict[str, ErrorPage]:
             continue
         with open(os.path.join(_FOLDER, name), encoding="utf-8") as file:
             text = file.read()
-        head = _HEAD.match(text)
+        head = re.match(_HEAD, text)
         if head is None:
             raise ValueError(f"{name}: its first lines are to be a message and a title")
         message = head["message"].replace("\n", "")  # it is wrapped between alternatives

@@ -357,7 +357,7 @@ OF_MODULES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 #: A name in a stub.
-_DECLARED: Final = re.compile(r"\bas (\w+),?$|^(\w+) = ", re.MULTILINE)
+_DECLARED: Final = r"(?m)\bas (\w+),?$|^(\w+) = "
 #: Where a name may be meant.
 _MODULES: Final = (
     *("dovetail", "dovetail.numpy", "dovetail.lax", "dovetail.nn", "dovetail.random"),
@@ -428,4 +428,4 @@ def _names_of(module: str) -> Collection[str]:
     except ImportError:
         return ()
     with open(stub, encoding="utf-8") as file:
-        return [first or second for first, second in _DECLARED.findall(file.read())]
+        return [first or second for first, second in re.findall(_DECLARED, file.read())]

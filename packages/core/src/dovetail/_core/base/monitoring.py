@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,8 +46,6 @@ class TimeSpanListener(Protocol):
 
     def __call__(self, event: str, start: float, end: float, /, **kwargs: str | int) -> object: ...
 
-
-_logger: Final = logging.getLogger("dovetail")
 
 # Tuples, which are replaced: a listener may register and unregister others while it is called.
 _events: tuple[Callable[..., object], ...] = ()
@@ -311,5 +309,10 @@ def log_duration(step: str, name: str, seconds: float) -> None:
         name: the name of the function or program.
         seconds: how long it took.
     """
-    level = logging.WARNING if config.log_compiles.value else logging.DEBUG
-    _logger.log(level, "%s %s in %.4f s", step, name, seconds)
+    warns = config.log_compiles.value
+    if not warns and "logging" not in sys.modules:
+        return  # nobody can have asked for what is logged, and to load it takes 3 ms
+    import logging  # deferred: as above
+
+    level = logging.WARNING if warns else logging.DEBUG
+    logging.getLogger("dovetail").log(level, "%s %s in %.4f s", step, name, seconds)

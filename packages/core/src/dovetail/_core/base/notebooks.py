@@ -18,7 +18,7 @@ _COLORS: Final = {
     "35": "#a052a0",
     "36": "#2a9d9d",
 }
-_CODE: Final = re.compile(r"\x1b\[([\d;]*)m")
+_CODE: Final = r"\x1b\[([\d;]*)m"
 
 
 def notebook() -> Callable[[dict[str, str]], object] | None:
@@ -43,7 +43,7 @@ def boxed(title: str, body: str) -> str:
 
 def colored(text: str) -> str:
     """Text with the terminal's codes for colours, as HTML."""
-    parts = _CODE.split(text)
+    parts = re.split(_CODE, text)
     pieces = [_escaped(parts[0])]
     for codes, piece in zip(parts[1::2], parts[2::2], strict=True):
         styles = [f"color:{_COLORS[code]}" for code in codes.split(";") if code in _COLORS]

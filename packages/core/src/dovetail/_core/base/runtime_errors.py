@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import Final
 
 from dovetail._core.base.bindings import JaxRuntimeError
@@ -47,5 +46,7 @@ def raised_by_callback(error: BaseException) -> BaseException:
     """What a program raises whose callback has raised an exception: that, or one with its text."""
     if strictness().callbacks_raise_their_own or not isinstance(error, Exception):
         return error
+    import traceback  # deferred: such errors are rare, and it takes 0.5 ms
+
     text = "".join(traceback.format_exception(error)).rstrip()
     return JaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {text}")

@@ -81,7 +81,7 @@ _NOT_ARGUMENTS: Final[Mapping[str, str]] = {
     "out": "x = f(...): arrays are immutable, and results are new ones",
     "pin_memory": "dovetail.device_put(x, sharding) with a memory_kind",
 }
-_MISMATCH: Final = re.compile(
+_MISMATCH: Final = (
     r"(?P<function>\S+)\(\) (?:got an unexpected keyword argument '(?P<word>\w+)'"
     r"|(?P<problem>takes .* positional arguments? but \d+ (?:was|were) given)"
     r"|(?P<missing>missing \d+ required .* arguments?: .*))"
@@ -201,7 +201,7 @@ def explain_call(error: TypeError, function: Callable[..., Any], name: str) -> N
         function: the function.
         name: its name, for the message.
     """
-    found = _MISMATCH.match(str(error))
+    found = re.match(_MISMATCH, str(error))
     if found is None or found["function"] != function.__qualname__:
         return
     parameters = inspect.signature(function).parameters

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 import pluggy
 
 from dovetail._core.base.records import record
-from dovetail._core.plugins.exports import ExportedProgram, ExporterInfo, ExportRequest
 from dovetail._core.plugins.process_group import ProcessGroup
 from dovetail._core.plugins.protocols import Client, Device, Executable
 
 if TYPE_CHECKING:
     from dovetail._core.ir.jaxpr import ClosedJaxpr
+    from dovetail._core.plugins.exports import ExportedProgram, ExporterInfo, ExportRequest
 
 PLUGIN_API: Final[tuple[int, int]] = (1, 4)
 """Version of the hooks in this file: a change of the first number breaks plug-ins, one of the

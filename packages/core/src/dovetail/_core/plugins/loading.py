@@ -35,7 +35,6 @@ from dovetail._core.plugins.discovery import (
     find_plugins,
     normalized,
 )
-from dovetail._core.plugins.exports import ExporterInfo
 from dovetail._core.plugins.failures import Phase, PluginFailure
 from dovetail._core.plugins.foreign import ForeignPlugins, find_foreign
 from dovetail._core.plugins.hookspecs import PLUGIN_API, BackendInfo, CompileRequest, hookimpl
@@ -43,6 +42,7 @@ from dovetail._core.plugins.protocols import Executable, is_pjrt
 from dovetail._core.plugins.waiting import announce_later, interruptibly
 
 if TYPE_CHECKING:
+    from dovetail._core.plugins.exports import ExporterInfo
     from dovetail._core.plugins.surroundings import Meddling
 
 IN_PROCESS = "this process"
@@ -350,6 +350,8 @@ class PluginLoader:
 
     def _described_exporter(self, loaded: LoadedPlugin, name: str | None) -> ExporterInfo:
         """An exporter's description, if it is complete and has the right name."""
+        from dovetail._core.plugins.exports import ExporterInfo  # deferred: few processes export
+
         info = self._call(loaded, "dovetail_exporter_info")
         if info is None:
             raise TypeError("it implements no dovetail_exporter_info, which every exporter needs")
@@ -397,7 +399,7 @@ class PluginLoader:
                 loaded = self._import(extension, f"extension {name}")
                 if loaded is not None:
                     self._extensions[name] = loaded
-        self._forget_choices()
+        self._forget_extended()
 
     def _import(self, found: FoundPlugin, hook_name: str) -> LoadedPlugin | None:
         """Import a plug-in and register its hooks; None after a failure."""
@@ -631,6 +633,9 @@ class PluginLoader:
 
     def _forget_choices(self) -> None:
         """Called after a plug-in was added or removed; subclasses drop cached answers."""
+
+    def _forget_extended(self) -> None:
+        """The same after extensions were loaded: they bring no platforms."""
 
 
 def _nothing() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dovetail._core.base.config import disabled_plugins, platform_name, platforms
 from dovetail._core.base.errors import (
@@ -20,7 +20,6 @@ from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.locks import shared_lock
 from dovetail._core.base.source import warn
 from dovetail._core.plugins.discovery import EXPORTERS, PluginSource, find_plugins
-from dovetail._core.plugins.exports import ExportedProgram, ExportRequest
 from dovetail._core.plugins.failures import Phase, PluginFailure
 from dovetail._core.plugins.foreign import VARIABLE
 from dovetail._core.plugins.hookspecs import (
@@ -53,6 +52,9 @@ from dovetail._core.plugins.protocols import (
     is_pjrt,
     missing_members,
 )
+
+if TYPE_CHECKING:
+    from dovetail._core.plugins.exports import ExportedProgram, ExportRequest
 
 
 class PluginManager(PluginLoader):
@@ -563,6 +565,8 @@ class PluginManager(PluginLoader):
         Raises:
             TypeError: what it returned is no `ExportedProgram`.
         """
+        from dovetail._core.plugins.exports import ExportedProgram  # deferred: few processes export
+
         # Without the lock, as for `compile`.
         exported = self._call(exporter, "dovetail_export", request=request)
         if not isinstance(exported, ExportedProgram):
@@ -602,6 +606,9 @@ class PluginManager(PluginLoader):
     def _forget_choices(self) -> None:
         self._probed.clear()
         self._choices.clear()
+        self._forget_extended()
+
+    def _forget_extended(self) -> None:
         self._lowerings.clear()
         self._array_methods = None
 

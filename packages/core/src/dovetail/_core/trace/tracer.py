@@ -120,8 +120,12 @@ _loaded = False
 _loading: Final = shared_lock()
 
 
+def _as_it_is(name: str, function: Callable[..., Any]) -> Any:
+    return function
+
+
 def register_array_class(
-    cls: type, adapt: Callable[[str, Callable[..., Any]], Any] = lambda name, function: function
+    cls: type, adapt: Callable[[str, Callable[..., Any]], Any] = _as_it_is
 ) -> None:
     """Register `cls` to receive operators and methods; `adapt(name, function)` may wrap each."""
     _classes.append((cls, adapt))
@@ -160,8 +164,8 @@ def _install(cls: type, adapt: Callable[[str, Callable[..., Any]], Any], methods
     tables = ({n: f for n, f in methods.operators.items() if n in OPERATORS}, methods.methods)
     for name, function in [item for table in tables for item in table.items()]:
         if name not in cls.__dict__:
-            late = isinstance(function, str)
-            setattr(cls, name, _Late(cls, name, function, adapt) if late else adapt(name, function))
+            late = adapt is not _as_it_is or isinstance(function, str)
+            setattr(cls, name, _Late(cls, name, function, adapt) if late else function)
     for name, function in methods.properties.items():
         if name not in cls.__dict__:
             late = isinstance(function, str)
@@ -175,7 +179,7 @@ def _imported(place: str) -> Any:
     except ImportError:
         if not sys.is_finalizing():
             raise
-    raise _too_late(name)
+    raise _too_late(name.rstrip("_"))
 
 
 def _too_late(name: str) -> RuntimeError:
@@ -187,15 +191,29 @@ def _too_late(name: str) -> RuntimeError:
 
 
 class _Late:
-    """A method that imports its function on first lookup and replaces itself with it."""
+    """A method that is imported and adapted on first lookup, and replaces itself with the result.
+
+    Args:
+        cls: the class that it is a method of.
+        name: its name there.
+        function: the function behind it, or its place.
+        adapt: makes the method of it.
+    """
 
     def __init__(
-        self, cls: type, name: str, place: str, adapt: Callable[[str, Callable[..., Any]], Any]
+        self,
+        cls: type,
+        name: str,
+        function: Callable[..., Any] | str,
+        adapt: Callable[[str, Callable[..., Any]], Any],
     ) -> None:
-        self.cls, self.name, self.place, self.adapt = cls, name, place, adapt
+        self.cls, self.name, self.function, self.adapt = cls, name, function, adapt
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        method = self.adapt(self.name, _imported(self.place))
+        function = self.function
+        method = self.adapt(
+            self.name, _imported(function) if isinstance(function, str) else function
+        )
         setattr(self.cls, self.name, method)
         return method.__get__(instance, owner)
 

@@ -1,13 +1,14 @@
-"""The operators of arrays and tracers.
+"""The operators of arrays and tracers; here those of arithmetic.
 
 On arrays they are compiled; on tracers these functions themselves run, for every traced operation.
 So the common cases come first: operands of one type, and an operand that is a Python number.
+Comparisons (`comparisons`) and operators of bits (`bit_operators`) are loaded when they are used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from dovetail.extend import dtypes
@@ -15,26 +16,12 @@ from dovetail.extend.arguments import fits, literal
 from dovetail.extend.avals import ArrayClass, array_conversion
 from dovetail.extend.eager import unsupported_operands
 from dovetail.extend.tracebacks import hide_frames
-from dovetail.extend.unchecked import AnyPrimitive
-from dovetail.lax import (
-    add_p,
-    and_p,
-    div_p,
-    eq_p,
-    ge_p,
-    gt_p,
-    le_p,
-    lt_p,
-    mul_p,
-    ne_p,
-    neg_p,
-    not_p,
-    or_p,
-    sub_p,
-    xor_p,
-)
-from dovetail.numpy import arithmetic, bits, logic, powers
+from dovetail.lax import add_p, div_p, mul_p, neg_p, sub_p
+from dovetail.numpy import arithmetic
 from dovetail.numpy.compiled import plain
+
+if TYPE_CHECKING:
+    from dovetail.extend.unchecked import AnyPrimitive
 
 _KINDS: Final = "biufc"
 _SCALAR_RANK: Final[dict[Any, int]] = {bool: 0, int: 1, float: 3, complex: 4}
@@ -50,7 +37,7 @@ def _rank(dtype: Any) -> int:
 _ranks: Final[dict[Any, int]] = {}
 
 
-def _binary(
+def binary_operator(
     name: str,
     function: Callable[[Any, Any], Any],
     primitive: AnyPrimitive | None,
@@ -150,7 +137,9 @@ def _is_operand(other: Any) -> bool:
 
 
 def _power(x: Any, y: Any) -> Any:
-    return powers.power(x, y)
+    from dovetail.numpy.powers import power  # deferred: a first sum needs no powers
+
+    return power(x, y)
 
 
 def _matmul(x: Any, y: Any) -> Any:
@@ -174,14 +163,6 @@ def _negative(self: Any) -> Any:
 _FAST_NEG: Final = ("i", "u", "f", "c")
 
 
-def _invert(self: Any) -> Any:
-    return (
-        not_p.bind(self)
-        if dtypes.kind_of(self.dtype) in ("b", "i", "u")
-        else plain(bits.bitwise_not)(self)
-    )
-
-
 def _absolute(self: Any) -> Any:
     return plain(arithmetic.abs)(self)
 
@@ -197,12 +178,6 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
     return result.astype(dtypes.default_dtype("i")) if whole else result
 
 
-def _contains(self: Any, other: Any) -> Any:
-    from dovetail.numpy.reductions import any as any_of  # deferred: rarely used
-
-    return any_of(logic.equal(self, other))
-
-
 _BINARY: Final[dict[str, tuple[Callable[[Any, Any], Any], AnyPrimitive | None, str]]] = {
     "add": (arithmetic.add._func, add_p, "iufc"),
     "sub": (arithmetic.subtract._func, sub_p, "iufc"),
@@ -213,19 +188,6 @@ _BINARY: Final[dict[str, tuple[Callable[[Any, Any], Any], AnyPrimitive | None, s
     "divmod": (plain(arithmetic.divmod), None, ""),
     "pow": (_power, None, ""),
     "matmul": (_matmul, None, ""),
-    "and": (bits.bitwise_and._func, and_p, "biu"),
-    "or": (bits.bitwise_or._func, or_p, "biu"),
-    "xor": (bits.bitwise_xor._func, xor_p, "biu"),
-    "lshift": (plain(bits.left_shift), None, ""),
-    "rshift": (plain(bits.right_shift), None, ""),
-}
-_COMPARISONS: Final[dict[str, tuple[Callable[[Any, Any], Any], AnyPrimitive, str]]] = {
-    "eq": (plain(logic.equal), eq_p, "biufc"),
-    "ne": (plain(logic.not_equal), ne_p, "biufc"),
-    "lt": (plain(logic.less), lt_p, "biuf"),
-    "le": (plain(logic.less_equal), le_p, "biuf"),
-    "gt": (plain(logic.greater), gt_p, "biuf"),
-    "ge": (plain(logic.greater_equal), ge_p, "biuf"),
 }
 
 
@@ -234,29 +196,12 @@ def _table() -> dict[str, Callable[..., Any]]:
         "__pos__": _positive,
         "__neg__": _negative,
         "__abs__": _absolute,
-        "__invert__": _invert,
         "__round__": _round,
-        "__contains__": _contains,
     }
     for name, (function, primitive, kinds) in _BINARY.items():
-        table[f"__{name}__"], table[f"__r{name}__"] = _binary(name, function, primitive, kinds)
-    for name, (function, primitive, kinds) in _COMPARISONS.items():
-        table[f"__{name}__"], _ = _binary(name, function, primitive, kinds, by_value=True)
+        both = binary_operator(name, function, primitive, kinds)
+        table[f"__{name}__"], table[f"__r{name}__"] = both
     return table
 
 
 OPERATORS: Final = _table()
-
-#: Operators that depend only on values; the others inspect Python integers or indices.
-COMPILED: Final = frozenset(
-    name
-    for name in OPERATORS
-    if name
-    not in (
-        "__pos__",
-        "__pow__",
-        "__rpow__",
-        "__contains__",
-        "__round__",
-    )
-)

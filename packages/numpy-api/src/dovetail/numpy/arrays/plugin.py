@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from dovetail.extend import ArrayMethods, hookimpl
 
@@ -23,6 +23,15 @@ _SPECIAL_METHODS: Final = {
     "__oct__": "octal",
     "__reversed__": "backwards",
 }
+#: Operators that are not those of arithmetic, by the modules that define them.
+_OTHER_OPERATORS: Final = {
+    "bit_operators": "and rand or ror xor rxor lshift rlshift rshift rrshift invert",
+    "comparisons": "eq ne lt le gt ge contains",
+}
+#: Operators that inspect Python integers or indices; all others depend on values alone.
+_NOT_COMPILED: Final = frozenset(
+    {"__contains__", "__getitem__", "__pos__", "__pow__", "__round__", "__rpow__"}
+)
 _PROPERTIES: Final = {
     "T": "arrays.methods:transposed",
     "at": "indexing.indexed_update:at",
@@ -41,9 +50,15 @@ def dovetail_array_methods() -> ArrayMethods:
     own = {name: name for name in _OWN_METHODS.split()} | _SPECIAL_METHODS
     own = {name: f"dovetail.numpy.arrays.methods:{function}" for name, function in own.items()}
     same = {name: f"dovetail.numpy:{name}" for name in _METHODS.split()}
+    table: dict[str, Any] = {
+        **operators.OPERATORS,
+        "__getitem__": "dovetail.numpy.indexing.reading:getitem",
+    }
+    for module, names in _OTHER_OPERATORS.items():
+        table |= {f"__{n}__": f"dovetail.numpy.arrays.{module}:{n}_" for n in names.split()}
     return ArrayMethods(
-        operators={**operators.OPERATORS, "__getitem__": "dovetail.numpy.indexing.reading:getitem"},
+        operators=table,
         methods={**same, **own},
         properties={name: f"dovetail.numpy.{place}" for name, place in _PROPERTIES.items()},
-        compiled=operators.COMPILED,
+        compiled=frozenset(table) - _NOT_COMPILED,
     )

@@ -34,10 +34,11 @@ from dovetail._core.ops.checks.failures import (
     OOBError,
     check_fields,
 )
-from dovetail._core.ops.elementwise.arithmetic import abs_p, rem_p
 from dovetail._core.ops.elementwise.bitwise import not_p, or_p
 from dovetail._core.ops.elementwise.comparison import eq_p, gt_p, lt_p, ne_p
 from dovetail._core.ops.elementwise.extrema import min_p
+from dovetail._core.ops.elementwise.remainders import rem_p
+from dovetail._core.ops.elementwise.signs import abs_p
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
 from dovetail._core.ops.reduction.reductions import argmax, reduce_or
 from dovetail._core.trace.custom_rules import CustomRuleCall

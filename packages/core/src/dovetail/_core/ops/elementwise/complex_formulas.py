@@ -14,12 +14,13 @@ from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.operands import literal_like, make_literal
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, sign_p, sub_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, sub_p
 from dovetail._core.ops.elementwise.bitwise import and_p, not_p, or_p
 from dovetail._core.ops.elementwise.comparison import eq_p, lt_p, ne_p
 from dovetail._core.ops.elementwise.complex import imag, real
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.signs import abs_p, sign_p
 
 
 def where(condition: Any, chosen: Any, other: Any) -> Any:

@@ -15,7 +15,7 @@ from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.elementwise import references
-from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.bitwise import (
     and_p,
     or_p,
@@ -37,6 +37,7 @@ from dovetail._core.ops.elementwise.extrema import clamp_p, max_p, min_p
 from dovetail._core.ops.elementwise.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction
 from dovetail._core.ops.elementwise.rounding import RoundingMethod, round_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.signs import abs_p, sign_p
 
 
 class Exp(ElementaryFunction):

@@ -14,7 +14,7 @@ from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.elementwise import references
-from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.comparison import gt_p
 from dovetail._core.ops.elementwise.complex import complex_p, imag, real
 from dovetail._core.ops.elementwise.complex_formulas import equal, nan_beside, where, with_sign
@@ -28,6 +28,7 @@ from dovetail._core.ops.elementwise.functions import (
 )
 from dovetail._core.ops.elementwise.powers import one_minus_square_p, rsqrt, square_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.signs import abs_p, sign_p
 from dovetail._core.ops.elementwise.trigonometric import (
     atanh_parts,
     cosh_parts,

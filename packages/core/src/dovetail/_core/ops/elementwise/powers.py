@@ -16,7 +16,7 @@ from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise import references
-from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.bitwise import and_p, or_p
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail._core.ops.elementwise.complex import complex_p, imag, real
@@ -33,6 +33,7 @@ from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.functions import COMPLEX, Accuracy, ElementaryFunction
 from dovetail._core.ops.elementwise.operands import operands
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.signs import abs_p
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 

@@ -13,7 +13,7 @@ from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise import references
-from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.bitwise import or_p
 from dovetail._core.ops.elementwise.comparison import eq_p, lt_p
 from dovetail._core.ops.elementwise.complex import complex_p, imag, real
@@ -32,6 +32,7 @@ from dovetail._core.ops.elementwise.exponential import exp, expm1, log1p, scaled
 from dovetail._core.ops.elementwise.functions import COMPLEX, Accuracy, ElementaryFunction, Function
 from dovetail._core.ops.elementwise.operands import operands
 from dovetail._core.ops.elementwise.powers import one_minus_square_p, rsqrt, square_p
+from dovetail._core.ops.elementwise.signs import abs_p
 
 
 class Sin(ElementaryFunction):

@@ -29,8 +29,9 @@ from dovetail._core.hlo.expressions import Expression
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.dimensions import largest_known, max_dim, min_dim
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p
+from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.elementwise.comparison import lt_p
+from dovetail._core.ops.elementwise.remainders import rem_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing.gather import (
     GatherDimensionNumbers,

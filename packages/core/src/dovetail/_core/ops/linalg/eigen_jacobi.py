@@ -16,7 +16,6 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, full
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and
 from dovetail._core.ops.elementwise.comparison import ge, gt, is_finite, lt
@@ -24,6 +23,7 @@ from dovetail._core.ops.elementwise.complex import real
 from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.powers import sqrt
 from dovetail._core.ops.elementwise.selection import select
+from dovetail._core.ops.elementwise.signs import abs as absolute
 from dovetail._core.ops.indexing.sorting import sort_p, take_along
 from dovetail._core.ops.linalg.eigen_matrices import (
     column,

@@ -22,11 +22,11 @@ from dovetail._core.basis.structural import (
 )
 from dovetail._core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail._core.ops.contraction.dot_general import Precision, dot_general_p
-from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p
 from dovetail._core.ops.elementwise.complex import conj, imag, real
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.signs import abs as absolute
 from dovetail._core.ops.indexing.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,

@@ -14,13 +14,13 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from dovetail._core.ops.elementwise.comparison import eq, le, lt
 from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.powers import rsqrt, sqrt
 from dovetail._core.ops.elementwise.selection import select
+from dovetail._core.ops.elementwise.signs import abs as absolute
 from dovetail._core.ops.linalg.cholesky import cholesky_p
 from dovetail._core.ops.linalg.eigen import eigh_p
 from dovetail._core.ops.linalg.eigen_matrices import (

@@ -13,7 +13,6 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_to, full, move_dimension
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, neg, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_not
 from dovetail._core.ops.elementwise.comparison import eq, ge, gt, lt
@@ -22,6 +21,7 @@ from dovetail._core.ops.elementwise.complex import imag, real
 from dovetail._core.ops.elementwise.extrema import max as larger
 from dovetail._core.ops.elementwise.powers import sqrt
 from dovetail._core.ops.elementwise.selection import select
+from dovetail._core.ops.elementwise.signs import abs as absolute
 from dovetail._core.ops.indexing.sorting import take_along
 from dovetail._core.ops.linalg.householder import householder_product_p
 from dovetail._core.ops.linalg.loops import element_at, exchanged, lower_loop, with_element

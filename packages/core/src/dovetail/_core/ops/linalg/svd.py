@@ -13,7 +13,6 @@ from dovetail._core.basis.elementwise import convert_element_type, neg
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.comparison import gt
 from dovetail._core.ops.elementwise.complex import complex as from_parts
@@ -21,6 +20,7 @@ from dovetail._core.ops.elementwise.complex import imag, real
 from dovetail._core.ops.elementwise.extrema import max as larger
 from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.selection import select
+from dovetail._core.ops.elementwise.signs import abs as absolute
 from dovetail._core.ops.linalg.eigen import EighImplementation, eigh_p
 from dovetail._core.ops.linalg.eigen_matrices import (
     Subset,

@@ -13,11 +13,11 @@ from dovetail._core.basis.elementwise import add_tangents, convert_element_type,
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, is_linear
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.comparison import eq, gt, ne
 from dovetail._core.ops.elementwise.extrema import max as larger
 from dovetail._core.ops.elementwise.selection import select
+from dovetail._core.ops.elementwise.signs import abs as absolute
 from dovetail._core.ops.linalg.loops import element_at, lower_loop, with_element
 from dovetail._core.ops.linalg.matrices import (
     batch_all,

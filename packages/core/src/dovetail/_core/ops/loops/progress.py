@@ -24,11 +24,12 @@ from dovetail._core.ir.effects import debug_effect
 from dovetail._core.ir.jaxpr import DebugInfo, Effects
 from dovetail._core.ops.callbacks.calls import FlatCallback, call_in_program, call_now
 from dovetail._core.ops.control.partial_scan import COUNT
-from dovetail._core.ops.elementwise.arithmetic import add, div, rem, sub
+from dovetail._core.ops.elementwise.arithmetic import add, div, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and, clz, shift_left
 from dovetail._core.ops.elementwise.comparison import eq
 from dovetail._core.ops.elementwise.conversion import convert_element_type
 from dovetail._core.ops.elementwise.extrema import max as maximum
+from dovetail._core.ops.elementwise.remainders import rem
 from dovetail._core.ops.reduction.reductions import reduce_max
 from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive

@@ -13,13 +13,14 @@ from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise import references
-from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.comparison import gt_p, lt_p
 from dovetail._core.ops.elementwise.exponential import exp
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.functions import FLOATS, Function, horner
 from dovetail._core.ops.elementwise.powers import sqrt, square_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.signs import abs_p, sign_p
 from dovetail._core.ops.special import special_references
 
 # Chebyshev coefficients of sqrt(x) exp(-x) I(x) in t = 16 / x - 1 for x >= 8, where I is the

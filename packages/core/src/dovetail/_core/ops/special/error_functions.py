@@ -12,7 +12,7 @@ from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise import references
-from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.bitwise import and_p
 from dovetail._core.ops.elementwise.comparison import eq_p, gt_p, lt_p
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
@@ -26,6 +26,7 @@ from dovetail._core.ops.elementwise.functions import (
 )
 from dovetail._core.ops.elementwise.powers import sqrt, square_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.signs import abs_p, sign_p
 from dovetail._core.ops.special import special_references
 
 _WIDE: Final = frozenset({np.dtype(np.float32), np.dtype(np.float64)})

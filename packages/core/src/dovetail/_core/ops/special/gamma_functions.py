@@ -18,7 +18,7 @@ from dovetail._core.basis.structural import full
 from dovetail._core.hlo.expressions import Expression, by_kind
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise import references
-from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail._core.ops.elementwise.exponential import log, log1p
 from dovetail._core.ops.elementwise.extrema import max_p
@@ -27,6 +27,7 @@ from dovetail._core.ops.elementwise.operands import operands
 from dovetail._core.ops.elementwise.powers import reciprocal, square
 from dovetail._core.ops.elementwise.rounding import RoundingMethod, round_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.signs import abs_p
 from dovetail._core.ops.elementwise.trigonometric import sin, tan
 from dovetail._core.ops.special import special_references
 from dovetail._core.ops.special.interior_functions import InteriorFunction

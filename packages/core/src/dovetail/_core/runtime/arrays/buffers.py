@@ -22,7 +22,6 @@ from dovetail._core.base.bindings import (
     is_unreadable,
     reads_parts_alone,
     result_handler,
-    xla_client,
 )
 from dovetail._core.plugins import protocols
 from dovetail._core.runtime.arrays import guards
@@ -70,8 +69,8 @@ _batched_copy = _jax.batched_copy_array_to_devices_with_sharding
 _batched_block = _jax.batched_block_until_ready
 _buffer_class: Final = _jax.ArrayImpl
 # The default would share aligned memory with the NumPy array; its owner may write to it later.
-_COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-_SHARE: Final = xla_client.HostBufferSemantics.ZERO_COPY
+_COPY_DURING_CALL: Final = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_SHARE: Final = _jax.HostBufferSemantics.ZERO_COPY
 _ALWAYS_COPY: Final = _jax.ArrayCopySemantics.ALWAYS_COPY
 #: Bytes of an array that is worth a thought about how it is copied.
 _LARGE: Final = 2**18

@@ -25,7 +25,7 @@ _kept: Final[OrderedDict[int, BaseException]] = OrderedDict()
 # The numbers of those that were raised, in their order; more of them, since they take no memory.
 _raised: Final[dict[int, None]] = {}
 _MOST_RAISED: Final = 1024
-_mark: Final = re.compile(r"\[dovetail callback failure (\d+)\]")
+_mark: Final = r"\[dovetail callback failure (\d+)\]"
 
 
 class CallbackFailure(Exception):
@@ -58,7 +58,7 @@ def original(error: BaseException) -> BaseException:
 
     Marks the exception as raised, since the caller is about to raise it.
     """
-    match = _mark.search(str(error))
+    match = re.search(_mark, str(error))
     if match is None:
         return error
     number = int(match[1])
@@ -73,5 +73,5 @@ def original(error: BaseException) -> BaseException:
 
 def was_raised(error: BaseException) -> bool:
     """Whether `original` has already returned the exception behind an error."""
-    match = _mark.search(str(error))
+    match = re.search(_mark, str(error))
     return match is not None and int(match[1]) in _raised

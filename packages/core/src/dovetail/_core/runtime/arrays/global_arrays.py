@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import caches
-from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
+from dovetail._core.base.bindings import JaxRuntimeError, _jax
 from dovetail._core.base.config import process_timeout
 from dovetail._core.base.errors import DeviceMismatchError, DistributedError
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, no_effects
@@ -34,8 +34,8 @@ __all__ = [
     "wait_until_ready",
 ]
 
-_COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-_SHARE: Final = xla_client.HostBufferSemantics.ZERO_COPY
+_COPY_DURING_CALL: Final = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_SHARE: Final = _jax.HostBufferSemantics.ZERO_COPY
 #: Seconds between looks at an array that is computed, at first and at most, and the part that they
 #: are in between of the time so far.
 _PAUSES: Final = (1e-5, 1e-3, 0.02)
@@ -45,7 +45,7 @@ _PAUSES: Final = (1e-5, 1e-3, 0.02)
 _LATEST: Final = 10.0
 #: Seconds until a death is known after the connection to the process has gone.
 _NEWS: Final = 3.0
-_OF_PEERS: Final = re.compile(r"[Gg]loo|NCCL|[Pp]eer|MPI")
+_OF_PEERS: Final = r"[Gg]loo|NCCL|[Pp]eer|MPI"
 
 
 def processes_of(sharding: Any) -> frozenset[int]:
@@ -239,7 +239,7 @@ def lost(error: BaseException) -> BaseException:
     if group.current() is None or not isinstance(error, (JaxRuntimeError, ValueError)):
         return error
     if not group.dead():
-        if not _OF_PEERS.search(str(error)):
+        if not re.search(_OF_PEERS, str(error)):
             return error
         group.wait_for_news(_NEWS)
     try:

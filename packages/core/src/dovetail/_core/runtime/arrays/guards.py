@@ -8,7 +8,6 @@ backends written in Python do.
 from __future__ import annotations
 
 import contextlib
-import logging
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -20,7 +19,6 @@ from dovetail._core.transform.stage import StageTrace
 __all__ = ["check", "explicit", "is_idle", "is_none", "suspended"]
 
 _thread_state: Final = guards.thread_local_state
-_logger: Final = logging.getLogger("dovetail")
 _NOTHING: Final = contextlib.nullcontext()
 
 _host_to_device: Final = config.transfer_guard_host_to_device
@@ -116,7 +114,10 @@ def check(direction: str, aval: Any, place: Any) -> None:
     ):
         return
     if level.startswith("log"):
-        _logger.warning("%s transfer: aval=%s, sharding=%s", direction, aval, place)
+        import logging  # deferred: seldom needed, and takes 3 ms
+
+        logger = logging.getLogger("dovetail")
+        logger.warning("%s transfer: aval=%s, sharding=%s", direction, aval, place)
     elif not _is_staging():
         error = JaxRuntimeError(f"Disallowed {direction} transfer: aval={aval}, sharding={place}")
         error.add_note(_ADVICE)

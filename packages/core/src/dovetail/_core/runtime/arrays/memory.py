@@ -117,7 +117,7 @@ def _alive() -> str:
 # says then is the size of its temporaries.
 _MOST: Final = 128
 _started: Final[OrderedDict[Any, Callable[[int], list[str]]]] = OrderedDict()
-_allocating: Final = re.compile(r"Out of memory allocating (\d+) bytes|allocate (\d+) bytes")
+_allocating: Final = r"Out of memory allocating (\d+) bytes|allocate (\d+) bytes"
 caches.register(_started.clear)
 
 
@@ -139,7 +139,7 @@ def later_shortage(error: BaseException) -> BaseException:
     """The error to raise where a result is waited for; itself if it is not about memory."""
     if not is_shortage(error) or isinstance(error, OutOfMemoryError):
         return error
-    found = _allocating.search(str(error))
+    found = re.search(_allocating, str(error))
     count = int(found[1] or found[2]) if found is not None else 0
     lines = ["  for:   a program that was started earlier"]
     for facts in reversed(list(_started.values())):

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dovetail._core.base import caches
-from dovetail._core.base.bindings import JaxRuntimeError, _jax, is_unreadable, xla_client
+from dovetail._core.base.bindings import JaxRuntimeError, _jax, is_unreadable
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.global_arrays import dividing_program
@@ -30,7 +30,7 @@ __all__ = ["move_parts"]
 Box = tuple[tuple[int, int], ...]
 
 _ALWAYS_COPY: Final = _jax.ArrayCopySemantics.ALWAYS_COPY
-_COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_COPY_DURING_CALL: Final = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
 
 def move_parts(

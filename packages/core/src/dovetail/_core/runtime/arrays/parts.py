@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dovetail._core.base import caches
-from dovetail._core.base.bindings import _jax, result_handler, xla_client
+from dovetail._core.base.bindings import _jax, result_handler
 from dovetail._core.base.locks import shared_lock
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.arrays import guards
@@ -26,7 +26,7 @@ from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
 
 __all__ = ["is_free", "is_local", "is_on_host", "parts_of"]
 
-_COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_COPY_DURING_CALL: Final = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 #: Dimensions that no array of jax has in front.
 _WIDE: Final = (1,) * 13
 

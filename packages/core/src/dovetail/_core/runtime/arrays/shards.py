@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dovetail._core.base.records import record
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.parts import is_local
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Shard", "shards_of"]
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(eq=False)
 class Shard:
     """The part of an array that one device holds.
 

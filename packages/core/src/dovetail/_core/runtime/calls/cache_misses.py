@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import fields
 from functools import partial
@@ -25,8 +24,6 @@ __all__ = [
     "log_compiled",
     "log_traced",
 ]
-
-_logger: Final = logging.getLogger("dovetail.cache_misses")
 
 
 class TraceSignature(NamedTuple):
@@ -91,6 +88,12 @@ def explain_miss(
     return cause
 
 
+def _warn(text: str, *values: Any) -> None:
+    import logging  # deferred: seldom needed, and takes 3 ms
+
+    logging.getLogger("dovetail.cache_misses").warning(text, *values)
+
+
 def log_traced(name: str, cause: Cause | None, seconds: float) -> None:
     """Log a trace if the option ``explain_cache_misses`` is on.
 
@@ -100,7 +103,7 @@ def log_traced(name: str, cause: Cause | None, seconds: float) -> None:
         seconds: how long that took.
     """
     if cause is not None and config.explain_cache_misses.value:
-        _logger.warning(
+        _warn(
             "tracing %s, called at %s, took %.1f ms: %s",
             name,
             source.describe(get_traceback()),
@@ -156,7 +159,7 @@ def log_compiled(name: str, cause: Cause | None, seconds: float) -> None:
     """
     if cause is not None and config.explain_cache_misses.value:
         where = source.describe(get_traceback())
-        _logger.warning(
+        _warn(
             "compiling %s, called at %s, took %.1f ms: %s", name, where, seconds * 1e3, cause.text
         )
 

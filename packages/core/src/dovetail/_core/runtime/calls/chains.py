@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dovetail._core.base import caches, config, dtypes, native, pytree
+from dovetail._core.base import config, dtypes, native, pytree
 from dovetail._core.basis.elementwise import add_any_p, convert_element_type_p, mul_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
@@ -31,7 +31,9 @@ from dovetail._core.runtime.arrays.array import Array, KeyArray
 from dovetail._core.runtime.calls.direct_calls import (
     KINDS,
     LONGEST,
+    MOST_IN_CHAIN,
     NO_NUMBER,
+    ONE_LEAF,
     Way,
     are_operands,
     kind_of,
@@ -44,8 +46,6 @@ from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import dce_closed
 
 __all__ = [
-    "MOST_IN_CHAIN",
-    "ONE_LEAF",
     "Argument",
     "chained_way",
     "chained_way_of_primitive",
@@ -57,8 +57,6 @@ _MOST_DIMENSIONS: Final = 8
 #: As in `native/chains.h`.
 _MOST_LEAVES: Final = 128
 _MOST_VALUES: Final = 1024
-#: Operands of one operation.
-MOST_IN_CHAIN: Final = 8
 _MOST_BYTES: Final = 2**16
 _ALIGNMENT: Final = 64
 #: Elements that take as long as to go on to the next row.
@@ -75,9 +73,6 @@ _FUNCTION: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t
 )
 _NUMBERS: Final = frozenset({np.float32, np.int32, np.uint32, np.bool_})
-
-if native.calls is not None:
-    caches.register(native.calls.forget_ways)
 
 
 class Argument(NamedTuple):
@@ -368,7 +363,6 @@ _SHAPING: Final[tuple[Primitive, ...]] = (
 )
 #: Primitives that round their results.
 _ROUNDED: Final[tuple[Primitive, ...]] = (add_p, add_any_p, div_p, mul_p, sub_p)
-ONE_LEAF: Final = pytree.structure(0)
 
 
 def may_be_chained(primitive: Primitive, avals: Sequence[Any]) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dovetail._core.base import config, native
+from dovetail._core.base import caches, config, native, pytree
 from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.ops.elementwise.selection import select_n_p
@@ -32,8 +32,10 @@ from dovetail._core.trace.primitive import Primitive
 __all__ = [
     "KINDS",
     "LONGEST",
+    "MOST_IN_CHAIN",
     "MOST_OPERANDS",
     "NO_NUMBER",
+    "ONE_LEAF",
     "Limits",
     "Way",
     "are_operands",
@@ -51,6 +53,10 @@ __all__ = [
 #: The kinds of arguments that are Python numbers, as `native/direct.h` has them.
 KINDS: Final[Mapping[type, int]] = {float: -1, int: -2}
 MOST_OPERANDS: Final = 3
+#: The same of one operation in a chain.
+MOST_IN_CHAIN: Final = 8
+#: The structure of what is one array.
+ONE_LEAF: Final = pytree.structure(0)
 #: What is added to the number of the dtype of an array whose type is weak.
 WEAK: Final = 0x10000
 _CONSTANT: Final = -1
@@ -124,6 +130,7 @@ class Way(NamedTuple):
 
 
 if native.calls is not None:
+    caches.register(native.calls.forget_ways)
     clients.on_clear(lambda: native.calls.set_default_place(None))
 
 

@@ -34,12 +34,8 @@ from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.arrays.held_values import MOST_HELD, held_value
 from dovetail._core.runtime.calls.cache_misses import cause_of_compilation, log_compiled
-from dovetail._core.runtime.calls.chains import (
-    MOST_IN_CHAIN,
-    chained_way_of_primitive,
-    may_be_chained,
-)
 from dovetail._core.runtime.calls.direct_calls import (
+    MOST_IN_CHAIN,
     MOST_OPERANDS,
     may_be_direct,
     refuse,
@@ -283,11 +279,15 @@ class _EagerPrimitive:
             return None
         jaxpr = _jaxpr_of(self.primitive, self.params, avals)
         way = way_of_primitive(jaxpr, args)
-        if way is None and may_be_chained(self.primitive, avals):
-            way = chained_way_of_primitive(jaxpr, args, self.primitive.multiple_results)
-        elif way is None and len(args) <= MOST_OPERANDS:
-            refuse(self.compiled, args)
-            return None
+        if way is None:
+            from dovetail._core.runtime.calls import chains  # deferred: not for `x + 1`
+
+            if chains.may_be_chained(self.primitive, avals):
+                several = self.primitive.multiple_results
+                way = chains.chained_way_of_primitive(jaxpr, args, several)
+            elif len(args) <= MOST_OPERANDS:
+                refuse(self.compiled, args)
+                return None
         result = None if way is None else tell_way(self.compiled, way, args)
         if result is None:  # for other shapes there may be a way
             self._note_program(avals)

@@ -22,8 +22,12 @@ from dovetail._core.ir.avals import array_conversion, aval_of
 from dovetail._core.ir.jaxpr import Jaxpr, Literal, Var
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray
-from dovetail._core.runtime.calls.chains import ONE_LEAF
-from dovetail._core.runtime.calls.direct_calls import compute_directly, may_be_direct, way_of
+from dovetail._core.runtime.calls.direct_calls import (
+    ONE_LEAF,
+    compute_directly,
+    may_be_direct,
+    way_of,
+)
 from dovetail._core.runtime.calls.fastpath import does_all
 from dovetail._core.runtime.calls.jit import CallArguments, JitFunction, Missed
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram

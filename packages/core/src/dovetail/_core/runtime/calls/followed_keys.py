@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,9 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.array import KeyArray
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.transform.key_reuse import (
-    KeyTracker,
-    has_keys,
-    holds_keys,
-    is_position,
-)
+
+if TYPE_CHECKING:
+    from dovetail._core.transform.key_reuse import KeyTracker
 
 
 class FollowedCall:
@@ -53,7 +50,11 @@ def follow_program(closed: ClosedJaxpr, operands: Sequence[Any]) -> FollowedCall
     Raises:
         KeyReuseError: it uses a key for the second time.
     """
-    if not config.debug_key_reuse.value or not has_keys(closed):
+    if not config.debug_key_reuse.value:
+        return None
+    from dovetail._core.transform.key_reuse import has_keys  # deferred: for this option alone
+
+    if not has_keys(closed):
         return None
     return _followed(
         lambda tracker, values: tracker.follow(closed, values),
@@ -67,6 +68,8 @@ def follow_primitive(
     """`follow_program` for the evaluation of one primitive."""
     if not config.debug_key_reuse.value:
         return None
+    from dovetail._core.transform.key_reuse import holds_keys  # deferred: for this option alone
+
     avals = [aval_of(x) for x in operands]
     if not any(map(holds_keys, (*avals, *avals_out))):
         return None
@@ -79,6 +82,8 @@ def follow_primitive(
 def _followed(
     follow: Callable[[KeyTracker, list[Any]], list[Any]], operands: Sequence[Any]
 ) -> FollowedCall:
+    from dovetail._core.transform.key_reuse import KeyTracker  # deferred: for this option alone
+
     tracker = KeyTracker(_read, get_traceback())
     return FollowedCall(tracker, follow(tracker, [_read(tracker, x) for x in operands]))
 
@@ -87,4 +92,6 @@ def _read(tracker: KeyTracker, value: Any) -> Any:
     """What stands in place of a value."""
     if isinstance(value, KeyArray):
         return tracker.numbers_of(value.identities())
+    from dovetail._core.transform.key_reuse import is_position  # deferred: for this option alone
+
     return np.asarray(value) if is_position(aval_of(value)) else None

@@ -29,13 +29,11 @@ from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.operands import as_result
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
-from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating, raise_explained
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss, log_traced
-from dovetail._core.runtime.calls.chains import Argument, chained_way
 from dovetail._core.runtime.calls.direct_calls import Way, tell_way
 from dovetail._core.runtime.calls.fastpath import (
     Explain,
@@ -59,7 +57,6 @@ from dovetail._core.runtime.programs.arguments import (
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import Tracer
-from dovetail._core.transform.derived import dce_closed
 from dovetail._core.transform.flattening import (
     FlatFunction,
     check_array_leaves,
@@ -118,17 +115,19 @@ def direct_way(arguments: CallArguments, staged: StagedProgram) -> Way | None:
         donation = match_donations(closed.in_avals, closed.out_avals, staged.donated)
         if donation.donors or donation.unused:
             return None  # what is lowered says which of them are deleted
+    from dovetail._core.runtime.calls import chains  # deferred: not for `x + 1`
+
     args, kwargs = arguments.args, arguments.kwargs
     dynamic = [*arguments.positions, *sorted(arguments.keywords)]
     values: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
-    given = {name: Argument(value, None, (), 0) for name, value in values.items()}
+    given = {name: chains.Argument(value, None, (), 0) for name, value in values.items()}
     first = 0
     trees = [tree for half in arguments.in_tree.children() for tree in half.children()]
     for name, tree in zip(dynamic, trees, strict=True):
         end = first + tree.num_leaves
-        given[name] = Argument(None, tree, arguments.leaves[first:end], first)
+        given[name] = chains.Argument(None, tree, arguments.leaves[first:end], first)
         first = end
-    return chained_way(staged.closed, list(given.values()), staged.out_tree, tuple(kwargs))
+    return chains.chained_way(staged.closed, list(given.values()), staged.out_tree, tuple(kwargs))
 
 
 class JitFunction:
@@ -332,6 +331,8 @@ class JitFunction:
         references = uses.references(leaves, self.options.name, staged.names) if uses else []
         operands = uses.operands(leaves, references) if uses else leaves
         if tracing:
+            from dovetail._core.ops.calls.jit import call  # deferred: loads the transformations
+
             outs = call(staged.closed, operands, self.options.name)
             return staged.out_tree.unflatten(uses.finish(outs, references)), None, True
         if staged.way is not None and not guarded and not events.listeners:
@@ -353,7 +354,7 @@ class JitFunction:
             raise value_explanations.explained(
                 error,
                 self.options.name,
-                dce_closed(staged.closed),
+                staged.closed,
                 copies,
                 staged.names,
                 self.has_lines,
@@ -361,9 +362,14 @@ class JitFunction:
         if watching():
             from dovetail._core.runtime.calls import value_explanations  # deferred: seldom needed
 
-            closed = dce_closed(staged.closed)
             value_explanations.note(
-                program, self.options.name, closed, copies, outs, staged.names, self.has_lines
+                program,
+                self.options.name,
+                staged.closed,
+                copies,
+                outs,
+                staged.names,
+                self.has_lines,
             )
         if followed is not None:
             followed.finish(outs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import Counter
@@ -20,7 +19,6 @@ from dovetail._core.runtime.arrays.memory import in_words
 
 __all__ = ["telling_if_slow"]
 
-_logger: Final = logging.getLogger("dovetail")
 
 #: Equations from which on a thread waits beside the compiler; of smaller programs, which are
 #: seldom slow, the word comes when they are compiled.
@@ -46,7 +44,9 @@ def telling_if_slow(name: str, closed: ClosedJaxpr) -> Iterator[None]:
     place = get_traceback()
 
     def tell() -> None:
-        _logger.warning(
+        import logging  # deferred: seldom needed, and takes 3 ms
+
+        logging.getLogger("dovetail").warning(
             "%s, called at %s, takes more than %g s to compile. %s",
             name,
             describe(place),

@@ -28,6 +28,7 @@ from dovetail._core.runtime.calls.value_search import Found, Opaque, Search, Val
 from dovetail._core.runtime.programs.program import LoadedProgram
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import evaluation_trace, state, use_trace
+from dovetail._core.transform.derived import dce_closed
 
 __all__ = ["explained", "explained_operation", "note", "note_operation"]
 
@@ -68,6 +69,7 @@ def note(
     has_lines: bool,
 ) -> None:
     """Remember how a program has made arrays; the arguments are those of `explained`."""
+    closed = dce_closed(closed)
     operands = [_node_of(arg) for arg in args]
     eqns = closed.jaxpr.eqns
     if len(eqns) != 1 or closed.consts or jaxprs_in_params(eqns[0].params):
@@ -224,6 +226,7 @@ def explained(
         names: their names.
         has_lines: whether source lines in the program are the function's own, not a caller's.
     """
+    closed = dce_closed(closed)
     return _explained(
         error,
         name,

@@ -26,10 +26,11 @@ from dovetail._core.ops.control.branches import cond_p
 from dovetail._core.ops.control.scan import ScanParams, scan_p
 from dovetail._core.ops.control.vector_functions import EquationPrimitive, split_operands
 from dovetail._core.ops.control.while_loop import WhileParams, while_p
-from dovetail._core.ops.elementwise.arithmetic import abs_p, add, sub
+from dovetail._core.ops.elementwise.arithmetic import add, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from dovetail._core.ops.elementwise.comparison import eq_p, lt, ne_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.signs import abs_p
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
 from dovetail._core.ops.loops.bounded_while import Bound, bounded_while_p
 from dovetail._core.ops.loops.while_loops import while_loop

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import config
-from dovetail._core.base.bindings import _jax, xla_client
+from dovetail._core.base.bindings import _hlo, _jax
 from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.notebooks import table
@@ -336,7 +336,7 @@ def _made(mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | Non
     base: Any = _jax.GSPMDSharding
     sharding = base.__new__(_OnDevices)
     # C++ asks for the sharding of a rank; the one that is given here counts the devices alone.
-    base.__init__(sharding, _jax.DeviceList(mesh._flat), xla_client.HloSharding.replicate(), kind)
+    base.__init__(sharding, _jax.DeviceList(mesh._flat), _hlo.HloSharding.replicate(), kind)
     sharding.mesh, sharding.spec = mesh, spec
     sharding._plugin_client = None
     sharding._device = first
@@ -457,15 +457,15 @@ def hlo_sharding(axes: tuple[tuple[Hashable, int], ...], spec: PartitionSpec, nd
     rest = [name for name in order if name not in used and name not in unreduced]
     tiles = [math.prod(size[axis] for axis in axes_of(entry)) for entry in spec]
     tiles += [1] * (ndim - len(tiles))
-    kinds = xla_client.OpSharding.Type
+    kinds = _hlo.OpSharding.Type
     subgroups = [
         (kind, math.prod(size[axis] for axis in names))
         for kind, names in ((kinds.UNREDUCED, unreduced), (kinds.REPLICATED, rest))
     ]
     subgroups = [(kind, count) for kind, count in subgroups if count > 1]
     if all(count == 1 for count in tiles) and not any(k is kinds.UNREDUCED for k, _ in subgroups):
-        return xla_client.HloSharding.replicate()
-    return xla_client.HloSharding.iota_tile(
+        return _hlo.HloSharding.replicate()
+    return _hlo.HloSharding.iota_tile(
         (*tiles, *(count for _, count in subgroups)),
         reshape_dims=[size[name] for name in order],
         transpose_perm=[order.index(name) for name in (*used, *unreduced, *rest)],

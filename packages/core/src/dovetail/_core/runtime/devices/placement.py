@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.base.bindings import xla_client
+from dovetail._core.base.bindings import _hlo
 from dovetail._core.ir.avals import outer_aval
 from dovetail._core.ir.division import Division
 from dovetail._core.ir.manual_axis_type import invarying
@@ -97,7 +97,7 @@ class Placement:
             return [self._replicated if known is None else known for known in asked]
         found = executable.get_output_shardings()
         return [
-            self._as_given(self._named(xla_client.HloSharding.from_proto(own), ndim), ndim)
+            self._as_given(self._named(_hlo.HloSharding.from_proto(own), ndim), ndim)
             if known is None
             else known
             for own, ndim, known in zip(found, ranks, asked, strict=False)

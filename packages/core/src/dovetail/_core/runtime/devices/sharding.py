@@ -11,7 +11,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
+from dovetail._core.base.bindings import JaxRuntimeError, _hlo, _jax
 from dovetail._core.base.config import default_device
 from dovetail._core.base.notebooks import boxed
 from dovetail._core.base.tracebacks import boundary, bounded, hide_frames
@@ -24,7 +24,7 @@ __all__ = ["Sharding", "SingleDeviceSharding", "as_sharding", "default_sharding"
 
 Index = tuple[slice, ...]
 
-_replicated: Final = xla_client.HloSharding.replicate()
+_replicated: Final = _hlo.HloSharding.replicate()
 
 
 @bounded
