@@ -362,7 +362,9 @@ static PyObject *private_value(PyObject *value) {
 static PyObject *unwrap(PyObject *value, int depth, int *opaque) {
   PyTypeObject *type = Py_TYPE(value);
   if (type == array_type) {
-    PyObject *buffer = buffer_of(value, NULL);
+    PyObject *buffer = SLOT(value, buffer_slot);
+    if (buffer != NULL) return Py_NewRef(buffer);
+    buffer = buffer_of(value, NULL);
     if (buffer != NULL) return buffer;
     PyErr_Clear(); /* it is deleted, or Python says why its value cannot be placed */
     return Py_NewRef(value);
