@@ -148,7 +148,7 @@ static int read_buffer(PyObject *buffer, Py_ssize_t most, Elements *out) {
 }
 
 /* What has been read of a buffer, and never changes: to ask it again takes longer than to add up a
- * thousand elements. Where `buffer` is NULL nothing has, and `size` says how often that was missed. */
+ * thousand elements. Where `buffer` is NULL nothing has, and `size` is how often it was missed. */
 typedef struct {
   const PyObject *buffer;
   unsigned long long place; /* as `places` counts them */
@@ -191,8 +191,8 @@ static int read_known(PyObject *array, PyObject *buffer, Py_ssize_t most, Elemen
 
 #define OFTEN 8 /* an array that was missed so often will be met again */
 
-/* Note that a call would have needed no program if an array's buffer had been known. To read it takes
- * as long as a program takes for five arguments, so that is for arrays that are met often. */
+/* Note that a call would have needed no program if an array's buffer had been known. To read it
+ * takes as long as a program takes for five arguments, so that is for arrays that are met often. */
 static void miss_known(PyObject *array, PyObject *buffer, Py_ssize_t most) {
   static PyObject *missed[OFTEN]; /* owned: what stands for that, once, twice and so on */
   PyObject *bytes = SLOT(array, known_slot);
@@ -377,7 +377,8 @@ static int has_many_buffers(Direct *direct, PyObject *const *leaves) {
   const Chain *chain = direct->chain;
   int few = FEW_BUFFERS + BUFFERS_FOR_A_RESULT * chain->outcomes, unknown = 0;
   for (int i = 0; i < chain->leaves && few >= 0; i++) {
-    if (!PyObject_TypeCheck(leaves[i], array_type) || SLOT(leaves[i], buffer_slot) == NULL) continue;
+    if (!PyObject_TypeCheck(leaves[i], array_type)) continue;
+    if (SLOT(leaves[i], buffer_slot) == NULL) continue;
     if (chain->expected[i].is_read)
       few--;
     else
