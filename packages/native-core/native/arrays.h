@@ -357,10 +357,38 @@ static PyObject *private_value(PyObject *value) {
   return copy == NULL || copy == Py_None ? (Py_XDECREF(copy), Py_NewRef(stranger)) : copy;
 }
 
+/* The buffer of a plain array, borrowed; NULL if a value is no such array, or has none. */
+static PyObject *plain_buffer(PyObject *value) {
+  return Py_IS_TYPE(value, array_type) ? SLOT(value, buffer_slot) : NULL;
+}
+
+/* A list of the buffers of a list of arrays; NULL, perhaps with an error, if it has something else.
+ * Nothing runs while it is filled, so nobody sees it before. */
+static PyObject *list_of_buffers(PyObject *list) {
+  Py_ssize_t size = PyList_GET_SIZE(list);
+  if (size == 0 || plain_buffer(PyList_GET_ITEM(list, 0)) == NULL ||
+      plain_buffer(PyList_GET_ITEM(list, size - 1)) == NULL)
+    return NULL;
+  PyObject *made = PyList_New(size); /* which may run finalizers, which change the list */
+  if (made == NULL) return NULL;
+  for (Py_ssize_t i = 0; i < size; i++) {
+    int same = PyList_GET_SIZE(list) == size;
+    PyObject *buffer = same ? plain_buffer(PyList_GET_ITEM(list, i)) : NULL;
+    if (buffer == NULL) {
+      Py_DECREF(made);
+      return NULL;
+    }
+    PyList_SET_ITEM(made, i, Py_NewRef(buffer));
+  }
+  return made;
+}
+
 /* What to give jaxlib in place of an argument: a new reference. `opaque` is set if the argument may
  * hold others that are not looked at. */
 static PyObject *unwrap(PyObject *value, int depth, int *opaque) {
   PyTypeObject *type = Py_TYPE(value);
+  PyObject *plain = plain_buffer(value);
+  if (plain != NULL) return Py_NewRef(plain);
   if (type == array_type) {
     PyObject *buffer = buffer_of(value, NULL);
     if (buffer != NULL) return buffer;
@@ -377,7 +405,9 @@ static PyObject *unwrap(PyObject *value, int depth, int *opaque) {
   }
   if (type == &PyList_Type || type == &PyTuple_Type) {
     int list = type == &PyList_Type;
-    PyObject *copy = NULL;
+    PyObject *copy = list ? list_of_buffers(value) : NULL;
+    if (copy != NULL) return copy;
+    PyErr_Clear();
     for (Py_ssize_t i = 0; i < Py_SIZE(value); i++) {
       PyObject *item = list ? PyList_GET_ITEM(value, i) : PyTuple_GET_ITEM(value, i);
       Py_INCREF(item); /* making an object may collect garbage, whose finalizers change the list */

@@ -426,7 +426,8 @@ static PyObject *function_cache_size(Function *self, PyObject *unused) {
   Py_ssize_t size = PyLong_AsSsize_t(kept);
   Py_DECREF(kept);
   for (int i = 0; i < self->way_count; i++)
-    size += self->ways[i]->chain != NULL && self->ways[i]->generation == generation;
+    size += self->ways[i]->chain != NULL && self->ways[i]->generation == generation &&
+            !self->ways[i]->beside;
   return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(size);
 }
 
@@ -451,6 +452,15 @@ static PyObject *function_add_direct(Function *self, PyObject *args) {
   if (self->ways == NULL) return PyErr_NoMemory();
   Direct *direct = direct_from(args);
   if (direct == NULL) return NULL;
+  for (int i = 0; i < self->way_count; i++) {
+    const Direct *other = self->ways[i];
+    if (direct->capsule == NULL || other->capsule != direct->capsule ||
+        other->generation != generation)
+      continue;
+    direct_release(direct); /* it is there already, and stays */
+    self->newest_way = -1;
+    Py_RETURN_TRUE;
+  }
   Direct **place = room_for(self, direct);
   if (place == NULL && direct->function != NULL) {
     place = &self->ways[self->oldest_way];
@@ -467,9 +477,13 @@ static PyObject *function_add_direct(Function *self, PyObject *args) {
   Py_RETURN_TRUE;
 }
 
-/* Forget the newest way: a call for which it was made needed a program after all. */
+/* A call for which the newest way was made needs a program after all: forget the way, unless it is
+ * only put off. */
 static PyObject *function_drop_direct(Function *self, PyObject *unused) {
-  if (self->newest_way < self->way_count) self->ways[self->newest_way]->generation = generation - 1;
+  if (self->newest_way < 0 || self->newest_way >= self->way_count) Py_RETURN_NONE;
+  Direct *newest = self->ways[self->newest_way];
+  newest->beside = 1;
+  if (!newest->put_off) newest->generation = generation - 1;
   Py_RETURN_NONE;
 }
 

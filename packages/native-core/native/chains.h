@@ -40,7 +40,8 @@ typedef struct {
   int becomes; /* of a Python number: that of the dtype that it is given */
   int ndim;
   npy_intp dims[MOST_DIMENSIONS];
-  PyObject *extra; /* owned: the value of a static argument, or the dtype of keys; or NULL */
+  int is_read; /* whether a step reads it: of others only the type matters */
+  PyObject *extra; /* owned: a static argument, perhaps weakly, or the dtype of keys; or NULL */
 } Expected;
 
 /* A leaf of the result. */
@@ -197,6 +198,10 @@ static int chain_from(Chain *chain, PyObject *leaves, PyObject *constants, PyObj
   for (int i = 0; i < chain->steps; i++)
     if (step_from(PyTuple_GET_ITEM(steps, i), &chain->step[i], chain->values, &numbers) < 0)
       return -1;
+  for (int i = 0; i < chain->steps; i++)
+    for (int k = 0; k < chain->step[i].operands; k++)
+      if (chain->step[i].sources[k] < chain->leaves)
+        chain->expected[chain->step[i].sources[k]].is_read = 1;
   for (int i = 0; i < chain->outcomes; i++)
     if (outcome_from(PyTuple_GET_ITEM(outcomes, i), &chain->outcome[i], chain->values) < 0)
       return -1;
@@ -287,6 +292,11 @@ static int gather(const Chain *chain, PyObject *form, PyObject *value, PyObject 
 
 /* Whether a static argument is the one of a chain; -1 with an error. */
 static int is_fixed(const Expected *expected, PyObject *value) {
+  if (PyWeakref_CheckRef(expected->extra)) {
+    PyObject *own = PyObject_CallNoArgs(expected->extra);
+    Py_XDECREF(own); /* the caller holds it, if it is this one */
+    return own == NULL ? -1 : own == value && own != Py_None;
+  }
   if (expected->extra == value) return 1;
   if (Py_TYPE(expected->extra) != Py_TYPE(value)) return 0;
   return PyObject_RichCompareBool(expected->extra, value, Py_EQ);

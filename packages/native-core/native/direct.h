@@ -26,6 +26,8 @@ typedef struct {
   Py_ssize_t most; /* elements */
   unsigned long long generation;
   unsigned long long state; /* of the options, which are known to be those of `key` in it */
+  int put_off; /* calls since the last that it computed, all of which met too much unknown */
+  int beside;  /* whether such calls have a program, too */
   int weak; /* whether the type of the result is */
   int arguments, operands;
   int kinds[MOST_OPERANDS];   /* for each argument, as for `Expected` */
@@ -146,7 +148,7 @@ static int read_buffer(PyObject *buffer, Py_ssize_t most, Elements *out) {
 }
 
 /* What has been read of a buffer, and never changes: to ask it again takes longer than to add up a
- * thousand elements. */
+ * thousand elements. Where `buffer` is NULL nothing has, and `size` is how often it was missed. */
 typedef struct {
   const PyObject *buffer;
   unsigned long long place; /* as `places` counts them */
@@ -163,12 +165,18 @@ static void keep_known(PyObject *array, const PyObject *buffer, const Elements *
   Py_XSETREF(SLOT(array, known_slot), bytes);
 }
 
+/* What is known of an array's buffer; NULL if nothing is. */
+static const Known *known_of(PyObject *array, const PyObject *buffer) {
+  PyObject *bytes = SLOT(array, known_slot);
+  if (bytes == NULL) return NULL;
+  const Known *known = (const Known *)PyBytes_AS_STRING(bytes);
+  return known->buffer == buffer && known->place == places ? known : NULL;
+}
+
 /* Where the elements of an array's buffer are, if that is known, and it has not been deleted. */
 static int read_known(PyObject *array, PyObject *buffer, Py_ssize_t most, Elements *out) {
-  PyObject *bytes = SLOT(array, known_slot);
-  if (bytes == NULL) return 0;
-  const Known *known = (const Known *)PyBytes_AS_STRING(bytes);
-  if (known->buffer != buffer || known->place != places || known->size > most) return 0;
+  const Known *known = known_of(array, buffer);
+  if (known == NULL || known->size > most) return 0;
   if (PyObject_GetBuffer(buffer, &out->lent, PyBUF_SIMPLE) < 0) {
     PyErr_Clear(); /* who asks for it all is told why */
     return 0;
@@ -181,11 +189,45 @@ static int read_known(PyObject *array, PyObject *buffer, Py_ssize_t most, Elemen
   return 1;
 }
 
-static int has_dims(const Elements *elements, int ndim, const npy_intp *dims) {
-  if (elements->ndim != ndim) return 0;
+#define OFTEN 8 /* an array that was missed so often will be met again */
+
+/* Note that a call would have needed no program if an array's buffer had been known. To read it
+ * takes as long as a program takes for five arguments, so that is for arrays that are met often. */
+static void miss_known(PyObject *array, PyObject *buffer, Py_ssize_t most) {
+  static PyObject *missed[OFTEN]; /* owned: what stands for that, once, twice and so on */
+  PyObject *bytes = SLOT(array, known_slot);
+  const Known *known = bytes == NULL ? NULL : (const Known *)PyBytes_AS_STRING(bytes);
+  Py_ssize_t times = known == NULL || known->buffer != NULL ? 0 : known->size;
+  if (times == OFTEN) {
+    times = 0;
+    Elements elements;
+    elements.lent.obj = NULL;
+    Py_INCREF(buffer);
+    int found = read_buffer(buffer, most, &elements);
+    if (found) {
+      keep_known(array, buffer, &elements);
+      PyBuffer_Release(&elements.lent);
+    }
+    Py_DECREF(buffer);
+    PyErr_Clear(); /* a program says what is wrong */
+    if (found) return;
+  }
+  if (missed[times] == NULL) {
+    Known nothing = {NULL, 0, 0, 0, {0}, times + 1};
+    missed[times] = PyBytes_FromStringAndSize((const char *)&nothing, sizeof(nothing));
+    if (missed[times] == NULL) PyErr_Clear(); /* it is counted from the start */
+  }
+  Py_XSETREF(SLOT(array, known_slot), Py_XNewRef(missed[times]));
+}
+
+static int are_dims(const npy_intp *own, const npy_intp *dims, int ndim) {
   for (int i = 0; i < ndim; i++)
-    if (elements->dims[i] != dims[i]) return 0;
+    if (own[i] != dims[i]) return 0;
   return 1;
+}
+
+static int has_dims(const Elements *elements, int ndim, const npy_intp *dims) {
+  return elements->ndim == ndim && are_dims(elements->dims, dims, ndim);
 }
 
 /* Where the elements of an array of NumPy's are, if there are not too many. */
@@ -290,6 +332,19 @@ static const void *scalar_place(PyObject *number, int type) {
   return NULL;
 }
 
+/* Whether a leaf of the arguments of a chain is an array, or keys, as expected. */
+static int is_array(const Expected *expected, PyObject *leaf) {
+  if (expected->extra == NULL) return Py_IS_TYPE(leaf, array_type);
+  return Py_IS_TYPE(leaf, key_type) && SLOT(leaf, key_dtype_slot) == expected->extra;
+}
+
+/* What is known of the buffer of a leaf that no step reads; NULL if nothing is, or it has none. */
+static const Known *known_unread(const Expected *expected, PyObject *leaf) {
+  if (expected->kind < 0 || expected->is_read || !is_array(expected, leaf)) return NULL;
+  PyObject *buffer = SLOT(leaf, buffer_slot);
+  return buffer == NULL ? NULL : known_of(leaf, buffer);
+}
+
 /* Where a leaf of the arguments of a chain is; NULL, perhaps with an error, if it does not fit. */
 static const void *leaf_place(const Expected *expected, PyObject *leaf, Py_ssize_t most,
                               Elements *own, long long *number) {
@@ -298,10 +353,10 @@ static const void *leaf_place(const Expected *expected, PyObject *leaf, Py_ssize
     int fits = expected->kind == A_FLOAT ? PyFloat_CheckExact(leaf) : PyLong_CheckExact(leaf);
     return fits && to_element(leaf, expected->becomes, number) ? number : NULL;
   }
-  if (expected->extra != NULL) {
-    if (!Py_IS_TYPE(leaf, key_type) || SLOT(leaf, key_dtype_slot) != expected->extra) return NULL;
-  } else if (!Py_IS_TYPE(leaf, array_type) && !PyArray_CheckExact(leaf)) {
-    return expected->ndim == 0 ? scalar_place(leaf, expected->kind) : NULL;
+  if (!is_array(expected, leaf)) {
+    if (expected->extra != NULL) return NULL;
+    if (!PyArray_CheckExact(leaf))
+      return expected->ndim == 0 ? scalar_place(leaf, expected->kind) : NULL;
   }
   if (!read_elements(leaf, most, own) || own->type != expected->kind ||
       !has_dims(own, expected->ndim, expected->dims))
@@ -314,13 +369,30 @@ static const void *leaf_place(const Expected *expected, PyObject *leaf, Py_ssize
  * a result less than one more; a program takes as long as eight to start. */
 #define FEW_BUFFERS 6
 #define BUFFERS_FOR_A_RESULT 2
+#define MOST_PUT_OFF 64 /* where ever new arrays are met, it is not tried any more */
 
-/* Whether the elements of so many leaves are in buffers that a program is as quick. */
-static int has_many_buffers(const Chain *chain, PyObject *const *leaves, int count) {
-  int few = FEW_BUFFERS + BUFFERS_FOR_A_RESULT * chain->outcomes;
-  for (int i = 0; i < count && few >= 0; i++)
-    few -= PyObject_TypeCheck(leaves[i], array_type) && SLOT(leaves[i], buffer_slot) != NULL;
-  return few < 0;
+/* Whether so many leaves are in buffers to be asked that a program is as quick. If some of them are
+ * asked for their types alone, it may be the way of a later call. */
+static int has_many_buffers(Direct *direct, PyObject *const *leaves) {
+  const Chain *chain = direct->chain;
+  int few = FEW_BUFFERS + BUFFERS_FOR_A_RESULT * chain->outcomes, unknown = 0;
+  for (int i = 0; i < chain->leaves && few >= 0; i++) {
+    if (!PyObject_TypeCheck(leaves[i], array_type)) continue;
+    if (SLOT(leaves[i], buffer_slot) == NULL) continue;
+    if (chain->expected[i].is_read)
+      few--;
+    else
+      unknown += known_unread(&chain->expected[i], leaves[i]) == NULL;
+  }
+  if (few < 0 || unknown <= few) return few < 0;
+  for (int i = 0; i < chain->leaves; i++) {
+    if (chain->expected[i].is_read || !is_array(&chain->expected[i], leaves[i])) continue;
+    PyObject *buffer = SLOT(leaves[i], buffer_slot);
+    if (buffer != NULL && known_of(leaves[i], buffer) == NULL)
+      miss_known(leaves[i], buffer, direct->most);
+  }
+  if (++direct->put_off > MOST_PUT_OFF) direct->generation = generation - 1;
+  return 1;
 }
 
 /* Whether two leaves are one array, or have their elements in one place. */
@@ -340,9 +412,9 @@ static int are_distinct(PyObject *const *leaves, int count) {
 }
 
 /* What a chain computes from its leaves; NULL, perhaps with an error, if this is not the way. */
-static PyObject *result_of_leaves(const Chain *chain, PyObject *const *leaves, Py_ssize_t most,
-                                  int donates) {
-  if (has_many_buffers(chain, leaves, chain->leaves)) return NULL;
+static PyObject *result_of_leaves(Direct *direct, PyObject *const *leaves, int donates) {
+  const Chain *chain = direct->chain;
+  if (has_many_buffers(direct, leaves)) return NULL;
   if (donates && !are_distinct(leaves, chain->leaves)) return NULL; /* a program says what is wrong */
   Elements on_stack[LEAVES_ON_STACK], *elements = on_stack;
   if (chain->leaves > LEAVES_ON_STACK) elements = PyMem_Malloc(chain->leaves * sizeof(Elements));
@@ -351,31 +423,37 @@ static PyObject *result_of_leaves(const Chain *chain, PyObject *const *leaves, P
   const void *values[MOST_VALUES];
   PyObject *result = NULL;
   int read = 0, fits = 1;
-  while (fits && read < chain->leaves) {
-    elements[read].value = NULL;
-    elements[read].lent.obj = NULL;
-    values[read] = leaf_place(&chain->expected[read], leaves[read], most, &elements[read],
-                              &numbers[read]);
-    fits = values[read] != NULL;
-    read++;
+  for (int i = 0; fits && i < chain->leaves; i++) {
+    const Expected *expected = &chain->expected[i];
+    const Known *known = known_unread(expected, leaves[i]);
+    if (known != NULL) {
+      fits = known->type == expected->kind && known->ndim == expected->ndim &&
+             are_dims(known->dims, expected->dims, known->ndim);
+      continue;
+    }
+    Elements *own = &elements[read++];
+    own->value = NULL;
+    own->lent.obj = NULL;
+    values[i] = leaf_place(expected, leaves[i], direct->most, own, &numbers[i]);
+    fits = values[i] != NULL;
   }
   /* Nor do calls of programs that are there tell of events. */
   if (fits) result = run_chain(chain, values);
+  if (result != NULL) direct->put_off = 0;
   release_elements(elements, read);
   if (elements != on_stack) PyMem_Free(elements);
   return result;
 }
 
 /* The result of a call of some shapes; NULL, perhaps with an error, if this is not the way. */
-static PyObject *chained_result(const Direct *direct, PyObject *const *args, int donates) {
+static PyObject *chained_result(Direct *direct, PyObject *const *args, int donates) {
   const Chain *chain = direct->chain;
-  if (chain->flat) return result_of_leaves(chain, args, direct->most, donates);
+  if (chain->flat) return result_of_leaves(direct, args, donates);
   PyObject *leaves[MOST_LEAVES], *result = NULL;
   int count = 0, fits = 1;
   for (int i = 0; fits && i < direct->arguments; i++)
     fits = gather(chain, PyTuple_GET_ITEM(chain->forms, i), args[i], leaves, &count);
-  if (fits && count == chain->leaves)
-    result = result_of_leaves(chain, leaves, direct->most, donates);
+  if (fits && count == chain->leaves) result = result_of_leaves(direct, leaves, donates);
   for (int i = 0; i < count; i++) Py_DECREF(leaves[i]);
   return result;
 }

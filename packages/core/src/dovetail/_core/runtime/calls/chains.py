@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -464,7 +465,8 @@ def chained_way(
         names: the keywords of the last arguments.
     """
     outs = closed.out_avals
-    if not 0 < len(outs) <= _MOST_LEAVES or len(closed.in_avals) > _MOST_LEAVES - len(arguments):
+    statics = [argument.tree is None for argument in arguments]
+    if not 0 < len(outs) <= _MOST_LEAVES or len(closed.in_avals) + sum(statics) > _MOST_LEAVES:
         return None
     if len(closed.jaxpr.eqns) > _MOST_VALUES or not host_functions():
         return None
@@ -475,9 +477,10 @@ def chained_way(
     order: list[int | None] = []
     for argument in arguments:
         if argument.tree is None:
-            if not _is_plain(argument.value):
+            fixed = argument.value if _is_plain(argument.value) else _itself(argument.value)
+            if fixed is None and argument.value is not None:
                 return None
-            leaves.append((_STATIC, NO_NUMBER, (), argument.value))
+            leaves.append((_STATIC, NO_NUMBER, (), fixed))
             forms.append(...)
             order.append(None)
             continue
@@ -605,3 +608,17 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, (bool, int, float, str, bytes, type, np.dtype))
+
+
+def _itself(value: Any) -> Any:
+    """A weak reference to a static argument that equals nothing else; None if there is none.
+
+    It is an object with methods, say, and whatever it holds is not to stay for the chain's sake.
+    """
+    kind: Any = type(value)
+    if kind.__eq__ is not object.__eq__ or kind.__hash__ is not object.__hash__:
+        return None
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return None
