@@ -429,6 +429,50 @@ ffi::Error ProductOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<
   return ffi::Error::Success();
 }
 
+// Rows of zeros above a column's first other number are left out by as many at once; columns for
+// which that is worth a look.
+constexpr int64_t kRowsOfStart = 64, kLeastSkipping = 64;
+
+// Solves a x = b for a lower triangle with ones on its diagonal. Where columns begin with zeros so do
+// solutions: columns that begin alike are solved for together, from there on. In what order a column
+// is added up depends on its own zeros alone, and not on those beside it.
+template <typename T>
+void SolvePastZeros(int64_t n, int64_t columns, const T* a, int64_t down, int64_t right, T* b,
+                    int64_t step) {
+  std::vector<int32_t> first(columns, static_cast<int32_t>(n));
+  int64_t latest = n;
+  for (int64_t i = 0; i < n && latest == n;) {
+    for (const int64_t end = std::min(n, i + kRowsOfStart); i < end; ++i) {
+      const T* row = b + i * step;
+      for (int64_t j = 0; j < columns; ++j) {
+        first[j] = std::min(first[j], row[j] != 0 ? static_cast<int32_t>(i) : first[j]);
+      }
+    }
+    latest = *std::max_element(first.begin(), first.end());
+  }
+  if (latest < kRowsOfStart) {
+    return SolveTriangle(n, columns, a, down, right, true, true, b, step);
+  }
+  Memory<T> memory(n * columns);
+  std::vector<int64_t> chosen;
+  for (int64_t top = 0; top < n; top += kRowsOfStart) {
+    chosen.clear();
+    for (int64_t j = 0; j < columns; ++j) {
+      if (first[j] >= top && first[j] < std::min(n, top + kRowsOfStart)) chosen.push_back(j);
+    }
+    if (chosen.empty()) continue;
+    const int64_t rows = n - top, count = static_cast<int64_t>(chosen.size());
+    T *const from = b + top * step, *const own = memory.get();
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < count; ++j) own[i * count + j] = from[i * step + chosen[j]];
+    }
+    SolveTriangle(rows, count, a + top * (down + right), down, right, true, true, own, count);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < count; ++j) from[i * step + chosen[j]] = own[i * count + j];
+    }
+  }
+}
+
 template <ffi::DataType kType>
 ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kType> b,
                     ffi::Result<ffi::Buffer<kType>> out, int64_t lower, int64_t transposed,
@@ -442,12 +486,23 @@ ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kTyp
   const T* from = b.typed_data();
   T* to = out->typed_data();
   const int64_t size = n * columns;
+  // Solves for `count` columns from `begin` on.
   const auto solve = [=](int64_t b, int64_t begin, int64_t count) {
-    SolveTriangle(n, count, matrix + b * n * n, transposed ? 1 : n, transposed ? n : 1,
-                  (lower != 0) != (transposed != 0), unit != 0, to + b * size + begin, columns);
+    const int64_t first = b * size + begin;
+    const int64_t pieces = from == to ? 0 : count == columns ? 1 : n;
+    for (int64_t i = 0; i < pieces; ++i) {
+      const int64_t at = first + i * columns;
+      std::copy_n(from + at, pieces == 1 ? size : count, to + at);
+    }
+    const bool is_lower = (lower != 0) != (transposed != 0);
+    const int64_t down = transposed ? 1 : n, right = transposed ? n : 1;
+    const T* const triangle = matrix + b * n * n;
+    if (unit != 0 && is_lower && columns >= kLeastSkipping && n > kRowsOfStart) {
+      return SolvePastZeros(n, count, triangle, down, right, to + first, columns);
+    }
+    SolveTriangle(n, count, triangle, down, right, is_lower, unit != 0, to + first, columns);
   };
   if (batch < 2 * ThreadsOf(pool) && n * size / 2 >= 2 * kProductsOfThread) {
-    if (from != to) std::copy_n(from, batch * size, to);
     for (int64_t b = 0; b < batch; ++b) {
       ForColumns<T>(&pool, columns, n * size / 2,
                     [=](int64_t begin, int64_t count) { solve(b, begin, count); });
@@ -455,7 +510,6 @@ ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kTyp
     return ffi::Error::Success();
   }
   ForBatch(pool, batch, n * size / 2, [&](int64_t first, int64_t last) {
-    if (from != to) std::copy(from + first * size, from + last * size, to + first * size);
     for (int64_t b = first; b < last; ++b) solve(b, 0, columns);
   });
   return ffi::Error::Success();

@@ -245,6 +245,41 @@ def test_triangular_solves_of_one_matrix_are_divided_among_threads(dtype: str) -
 
 
 @by_dtype
+@pytest.mark.parametrize("size", [60, 65, 130, 300])
+@pytest.mark.parametrize("columns", [63, 64, 150])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_columns_that_begin_with_zeros(
+    dtype: str, size: int, columns: int, transposed: bool
+) -> None:
+    """They are solved for from their first other number on, whatever is beside them."""
+    draw = np.random.default_rng(size + columns)
+    a = drawn(dtype, 2, size, size) / size
+    starts = draw.choice([0, 1, 63, 64, 128, size - 1, size], (2, columns))
+    b = drawn(dtype, 2, size, columns)
+    before = np.arange(size)[:, None] < starts[:, None]
+    b[before] = 0
+    others = draw.permutation(columns)
+
+    def solve(a: Any, b: Any) -> Any:
+        return [
+            lax.linalg.triangular_solve(
+                a,
+                x,
+                left_side=True,
+                lower=not transposed,
+                transpose_a=transposed,
+                unit_diagonal=True,
+            )
+            for x in (b, b[..., others])
+        ]
+
+    (found, permuted), (of_lapack, _) = both(solve, a, b)
+    np.testing.assert_array_equal(found[..., others], permuted)
+    close(found, of_lapack, dtype, 5)
+    assert not found[before].any()
+
+
+@by_dtype
 @pytest.mark.parametrize("size", [4, 40])
 def test_what_has_no_inverse(dtype: str, size: int) -> None:
     x = np.zeros((3, size, size), dtype)

@@ -94,7 +94,8 @@ def triangular_solve(
             [a, b],
             [out],
             out.ndim - 2,
-            aliases={1: 0},
+            # An argument would be copied by XLA before, on one thread.
+            aliases={1: 0} if hasattr(b.owner, "name") else {},
             lower=int(lower),
             transposed=int(transpose_a),
             unit=int(unit_diagonal),
@@ -172,7 +173,9 @@ def lu(context: Any, x: Any) -> Any:
     large = large_kernel(context, "large_lu", out) if rows <= 8 * columns else ""
     target = large or _kernel(context, "lu", out)
     if target:
-        return kernels.call(context, target, [x], context.avals_out, out.ndim - 2, {0: 0})
+        # Blocks of large matrices are copied to memory of their own: XLA need not copy them before.
+        aliases = {} if large else {0: 0}
+        return kernels.call(context, target, [x], context.avals_out, out.ndim - 2, aliases)
     info = report_of(out)
     packed, rows, _ = factorize(context, "getrf", [x], [out, pivots, info], out, aliases={0: 0})
     if kernels.usable(context):  # XLA would compile a loop
