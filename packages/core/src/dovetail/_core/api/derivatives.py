@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import Any, ParamSpec, TypeVar, overload
 from typing import Literal as Lit
 
@@ -448,8 +449,8 @@ def value_and_grad(
     check_reduce_axes(reduce_axes)
     own_name = name_of(fun)
     what = f"grad of {own_name}"
-    #: The last structure of the arguments, their numbers, and what messages say about them.
-    described: tuple[Any, Any, DebugInfo] | None = None
+    #: The numbers of arguments that were arrays, the last time, and what messages say about them.
+    described: tuple[tuple[int, ...], DebugInfo] | None = None
 
     @wraps(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
@@ -472,11 +473,13 @@ def value_and_grad(
             _check_input(aval, i, fun, chosen, numbers, holomorphic, allow_int)
         flat = FlatFunction(function, tree, has_aux=has_aux)
         nonzero = [aval.tangent().dtype != dtypes.float0 for aval in in_avals]
-        known = described
-        if known is None or known[0] != tree or known[1] != numbers:
-            info = debug_info("grad", fun, chosen, None, numbers)
-            known = described = (tree, numbers, info)
-        outs, program = linearize_flat(flat, leaves, nonzero, known[2])
+        are_leaves = len(leaves) == len(chosen) and all(map(is_, leaves, chosen))
+        known = described if are_leaves else None
+        if known is None or known[0] != numbers:
+            known = numbers, debug_info("grad", fun, chosen, None, numbers)
+            if are_leaves:
+                described = known
+        outs, program = linearize_flat(flat, leaves, nonzero, known[1])
         _check_scalar(outs, flat.out_tree, fun, holomorphic)
         out_aval = program.out_avals[0]
         seed = make_literal(1, out_aval.dtype, out_aval.weak_type)
