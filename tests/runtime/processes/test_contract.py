@@ -51,6 +51,9 @@ def xla_client(monkeypatch):
         monkeypatch.setattr(module, "xla_client", fake)
     for module in (dovetail_cpu.runtime, dovetail_cpu.connections):
         monkeypatch.setattr(module, "_jax", fake)
+    # The process has one client, and what is made here is none.
+    company = SimpleNamespace(invite=note("invite"), dismiss=note("dismiss"))
+    monkeypatch.setattr(dovetail_cpu.runtime, "company", company)
     return fake
 
 
