@@ -349,7 +349,7 @@ def linearize(
     check_array_leaves(leaves, lambda: leaf_names(fun, primals), f"linearize of {name_of(fun)}")
     flat = FlatFunction(fun, tree, has_aux=has_aux)
     flags = nonzero_leaves(in_nzs, "linearize", tree)
-    nonzero = [f and is_differentiable(x) for f, x in zip(flags, leaves, strict=True)]
+    nonzero = [f and is_differentiable(aval_of(x)) for f, x in zip(flags, leaves, strict=True)]
     outs, program = linearize_flat(flat, leaves, nonzero, debug_info("linearize", fun, primals))
     result = flat.out_tree.unflatten(map(as_result, outs))
     in_avals = tuple([aval_of(x).tangent() for x in leaves])
@@ -373,9 +373,9 @@ def hoist_residuals(program: LinearProgram) -> list[Any]:
     return residuals
 
 
-def is_differentiable(x: Any) -> bool:
-    """Whether a value can have nonzero tangents."""
-    return bool(aval_of(x).tangent().dtype != dtypes.float0)
+def is_differentiable(aval: Any) -> bool:
+    """Whether values of an aval can have nonzero tangents."""
+    return bool(aval.tangent().dtype != dtypes.float0)
 
 
 def pull_back(
@@ -472,7 +472,7 @@ def value_and_grad(
         for i, aval in enumerate(in_avals):
             _check_input(aval, i, fun, chosen, numbers, holomorphic, allow_int)
         flat = FlatFunction(function, tree, has_aux=has_aux)
-        nonzero = [aval.tangent().dtype != dtypes.float0 for aval in in_avals]
+        nonzero = [is_differentiable(aval) for aval in in_avals]
         are_leaves = len(leaves) == len(chosen) and all(map(is_, leaves, chosen))
         known = described if are_leaves else None
         if known is None or known[0] != numbers:
